@@ -28,7 +28,7 @@ type termCase struct {
 	Group   string     `json:"group"`
 	Cols    int        `json:"cols"`
 	Rows    int        `json:"rows"`
-	Steps   []caseStep `json:"steps"`
+	Steps   []caseStep `json:"steps,omitempty"`
 	Screen  []string   `json:"screen,omitempty"`
 	Cursor  *[2]int    `json:"cursor,omitempty"`
 	History *[]string  `json:"history,omitempty"`

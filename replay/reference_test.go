@@ -364,3 +364,41 @@ func shrink(t *testing.T, x *xterm, name, group string, s *stream, want termCase
 	}
 	return *best
 }
+
+// TestUpdateRecordings writes testdata/recordings.jsonl anew: the places in
+// the recordings stay, what both references show there is taken from them.
+func TestUpdateRecordings(t *testing.T) {
+	if os.Getenv("LOOPTAPE_UPDATE") == "" {
+		t.Skip("LOOPTAPE_UPDATE is not set")
+	}
+	x := startXterm(t)
+	places := readRecordings(t)
+	cases := make([]termCase, len(places))
+	for i, p := range places {
+		cases[i] = termCase{Name: p.Name, Cols: p.Cols, Rows: p.Rows, Steps: []caseStep{{In: recording(t, p.Name)[:p.At]}}}
+	}
+	theirs := tmuxLook(t, cases)
+	if theirs == nil {
+		t.Fatal("no tmux on PATH")
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	for i, p := range places {
+		vx, ok := x.look(t, cases[i])
+		if !ok {
+			t.Fatalf("xterm.js fails on %s", p.Name)
+		}
+		p.termCase = *agreed(p.termCase, vx, theirs[i])
+		if p.Screen == nil || p.Cursor == nil || p.History == nil {
+			t.Logf("%s at %d: not agreed on: screen %v, cursor %v, history %v", p.Name, p.At,
+				p.Screen == nil, p.Cursor == nil, p.History == nil)
+		}
+		if err := e.Encode(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile("testdata/recordings.jsonl", b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
