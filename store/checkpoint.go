@@ -1,0 +1,212 @@
+package store
+
+import (
+	"errors"
+	"io"
+	"iter"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Checkpoint is an opaque state at a position of a log. A full one stands for
+// itself; any other may need those before it in its span.
+type Checkpoint struct {
+	Pos
+	Full bool
+	Blob []byte
+}
+
+func (cp *pendingCheckpoint) key(pane uint64, span Pos) dataKey {
+	if cp.full {
+		return dataKey{pane, span, classFull, span}
+	}
+	return dataKey{pane, span, classDelta, cp.at}
+}
+
+func (cp *pendingCheckpoint) public() Checkpoint {
+	return Checkpoint{cp.at, cp.full, append([]byte(nil), cp.blob...)}
+}
+
+// Checkpoint returns the last checkpoint at or before at. Errors:
+// ErrNoCheckpoint if there is none, ErrEvicted, *DamagedError.
+func (l *Log) Checkpoint(at Pos) (Checkpoint, error) { return l.checkpoint(at, false) }
+
+// FullCheckpoint returns the last full checkpoint at or before at; errors as
+// for Checkpoint.
+func (l *Log) FullCheckpoint(at Pos) (Checkpoint, error) { return l.checkpoint(at, true) }
+
+// Checkpoints yields the checkpoints from position from on, in order. An
+// error is yielded last; a damaged checkpoint is reported and passed over.
+func (l *Log) Checkpoints(from Pos) iter.Seq2[Checkpoint, error] {
+	return func(yield func(Checkpoint, error) bool) {
+		for {
+			cp, err := l.nextCheckpoint(from)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			var damaged *DamagedError
+			if !yield(cp, err) || err != nil && !errors.As(err, &damaged) {
+				return
+			}
+			from = Pos{Offset: cp.Offset, Seq: cp.Seq + 1}
+		}
+	}
+}
+
+// checkpoint is the last checkpoint, or the last full one, at or before at.
+func (l *Log) checkpoint(at Pos, full bool) (Checkpoint, error) {
+	if cp, ok := l.pendingBefore(at, full); ok {
+		return cp, nil
+	}
+	var cp Checkpoint
+	err := l.s.view(l.pane, func(it *pebble.Iterator) error {
+		span, err := l.spanAt(it, at)
+		if err != nil {
+			return err
+		}
+		k := dataKey{l.pane, span, classFull, span}
+		if !full {
+			hi := dataKey{l.pane, span, classDelta, Pos{at.Offset, at.Seq + 1}}
+			if !it.SeekLT(hi.encode()) {
+				return l.notFound(it, span)
+			}
+			if k, err = decodeDataKey(it.Key()); err != nil {
+				return &DamagedError{l.pane, span.Offset, err}
+			}
+		} else if !it.SeekGE(k.encode()) {
+			return l.notFound(it, span)
+		}
+		cp, err = l.readCheckpoint(it, k)
+		return err
+	})
+	if err != nil && at.Offset < l.Oldest() {
+		err = ErrEvicted
+	}
+	return cp, err
+}
+
+// nextCheckpoint is the first checkpoint at or behind from, or io.EOF. Of a
+// damaged one the position is returned too.
+func (l *Log) nextCheckpoint(from Pos) (cp Checkpoint, err error) {
+	// First what is in memory: it may be on disk before we look there, but
+	// not the other way round.
+	pending, ok := l.pendingFrom(from)
+	err = l.s.view(l.pane, func(it *pebble.Iterator) error {
+		k := dataKey{pane: l.pane}
+		span, err := l.spanAt(it, from)
+		switch {
+		case errors.Is(err, ErrNoCheckpoint): // before the oldest
+		case err != nil:
+			return err
+		case from == span:
+			k.span, k.at = span, span
+		default:
+			k.span, k.class, k.at = span, classDelta, from
+		}
+		if !it.SeekGE(k.encode()) {
+			return eof(it)
+		}
+		if k, err = decodeDataKey(it.Key()); err == nil && k.class == classData {
+			// No more in this span: the next one begins with its full one.
+			if !it.SeekGE(spanKey(l.pane, Pos{span.Offset, span.Seq + 1})) {
+				return eof(it)
+			}
+			k, err = decodeDataKey(it.Key())
+		}
+		if err != nil {
+			return &DamagedError{l.pane, from.Offset, err}
+		}
+		cp, err = l.readCheckpoint(it, k)
+		return err
+	})
+	if errors.Is(err, io.EOF) && ok {
+		return pending, nil
+	}
+	return cp, err
+}
+
+func eof(it *pebble.Iterator) error {
+	if err := it.Error(); err != nil {
+		return err
+	}
+	return io.EOF
+}
+
+// readCheckpoint decodes the record under the iterator, which must be k. Its
+// position is returned even with an error.
+func (l *Log) readCheckpoint(it *pebble.Iterator, k dataKey) (Checkpoint, error) {
+	cp := Checkpoint{Pos: k.at, Full: k.class == classFull}
+	v, err := it.ValueAndErr()
+	var h header
+	if err == nil {
+		h, cp.Blob, err = decodeCheckpoint(v)
+	}
+	if err == nil && (h.first != k.at || (h.flags == flagFull) != cp.Full) {
+		err = errRecord
+	}
+	if err == nil {
+		var got dataKey
+		if got, err = decodeDataKey(it.Key()); err == nil && got != k {
+			err = errMissing
+		}
+	}
+	if err != nil {
+		return Checkpoint{Pos: k.at, Full: cp.Full}, &DamagedError{l.pane, k.at.Offset, err}
+	}
+	return cp, nil
+}
+
+// spanAt is the position of the last span that begins at or before at.
+func (l *Log) spanAt(it *pebble.Iterator, at Pos) (Pos, error) {
+	if !it.SeekLT(spanKey(l.pane, Pos{at.Offset, at.Seq + 1})) {
+		if err := it.Error(); err != nil {
+			return Pos{}, &DamagedError{l.pane, at.Offset, err}
+		}
+		return Pos{}, ErrNoCheckpoint
+	}
+	k, err := decodeDataKey(it.Key())
+	if err != nil {
+		return Pos{}, &DamagedError{l.pane, at.Offset, err}
+	}
+	return k.span, nil
+}
+
+// notFound says why a seek inside a span that is there found nothing.
+func (l *Log) notFound(it *pebble.Iterator, span Pos) error {
+	err := it.Error()
+	if err == nil {
+		err = errMissing
+	}
+	return &DamagedError{l.pane, span.Offset, err}
+}
+
+// pendingBefore looks for the last checkpoint at or before at among those
+// that are not durable yet.
+func (l *Log) pendingBefore(at Pos, full bool) (Checkpoint, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := len(l.chunks) - 1; i >= 0; i-- {
+		cps := l.chunks[i].cps
+		for j := len(cps) - 1; j >= 0; j-- {
+			if !at.Before(cps[j].at) && (cps[j].full || !full) {
+				return cps[j].public(), true
+			}
+		}
+	}
+	return Checkpoint{}, false
+}
+
+// pendingFrom looks for the first checkpoint at or behind from among those
+// that are not durable yet.
+func (l *Log) pendingFrom(from Pos) (Checkpoint, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.chunks {
+		for i := range c.cps {
+			if !c.cps[i].at.Before(from) {
+				return c.cps[i].public(), true
+			}
+		}
+	}
+	return Checkpoint{}, false
+}

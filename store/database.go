@@ -1,0 +1,124 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// ballastFile is reserved in the store's directory for a file that is given
+// up when the disk is full.
+const ballastFile = "ballast"
+
+const (
+	cacheBytes = 8 << 20
+	maxFiles   = 256
+	blockBytes = 32 << 10
+)
+
+// pebbleOptions are the database's: values are compressed already, most of
+// them larger than a block.
+func (s *Store) pebbleOptions(mustExist bool) *pebble.Options {
+	o := &pebble.Options{
+		FS:                         s.fs,
+		Lock:                       s.lock,
+		Logger:                     pebbleLogger{s},
+		ErrorIfNotExists:           mustExist,
+		FormatMajorVersion:         pebble.FormatNewest,
+		MemTableSize:               uint64(s.opts.MemTable),
+		CacheSize:                  cacheBytes,
+		MaxOpenFiles:               maxFiles,
+		WALBytesPerSync:            0,
+		DisableTableStats:          true,
+		CompactionConcurrencyRange: func() (int, int) { return 1, 1 },
+		EventListener: &pebble.EventListener{
+			// Damage is its reader's affair; the default would be Fatalf.
+			DataCorruption: func(info pebble.DataCorruptionInfo) {
+				s.opts.Logger.Error("store: damaged table", "path", info.Path, "err", info.Details)
+			},
+			BackgroundError: func(err error) {
+				s.opts.Logger.Warn("store: background error", "err", err)
+			},
+		},
+	}
+	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
+	for i := range o.Levels {
+		o.Levels[i].BlockSize = blockBytes
+	}
+	return o
+}
+
+// openDB opens Pebble in s.db. Pebble may call Fatalf while it opens, which
+// parks its goroutine, so it has one of its own.
+func (s *Store) openDB(mustExist bool) error {
+	opened := make(chan opening, 1)
+	go s.startDB(mustExist, opened)
+	select {
+	case o := <-opened:
+		s.db = o.db
+		switch {
+		case o.err == nil:
+			return nil
+		case errors.Is(o.err, pebble.ErrDBDoesNotExist), pebble.IsCorruptionError(o.err),
+			errors.Is(o.err, pebble.ErrDBNotPristine), isNotExist(o.err):
+			return &DamagedError{Err: fmt.Errorf("database: %w", o.err)}
+		}
+		return o.err
+	case <-s.failed:
+		return s.Err()
+	}
+}
+
+type opening struct {
+	db  *pebble.DB
+	err error
+}
+
+// startDB opens Pebble and hands over the result; openDB waits for it unless
+// the store fails meanwhile.
+func (s *Store) startDB(mustExist bool, out chan<- opening) {
+	db, err := pebble.Open(s.fs.PathJoin(s.dir, dbDir), s.pebbleOptions(mustExist))
+	out <- opening{db, err}
+}
+
+// pebbleLogger passes on what Pebble says, and takes Fatalf for what it is
+// here: the end of the store, not of the process.
+type pebbleLogger struct{ s *Store }
+
+func (l pebbleLogger) Infof(format string, args ...any) {
+	l.log(slog.LevelDebug, format, args)
+}
+
+func (l pebbleLogger) Errorf(format string, args ...any) {
+	l.log(slog.LevelWarn, format, args)
+}
+
+// Fatalf marks the store failed and never returns: Pebble's callers do not
+// expect it to, and would go on to acknowledge what is lost.
+func (l pebbleLogger) Fatalf(format string, args ...any) {
+	l.s.fail(fmt.Errorf(format, args...))
+	select {}
+}
+
+func (l pebbleLogger) log(level slog.Level, format string, args []any) {
+	log := l.s.opts.Logger
+	if log.Enabled(nil, level) {
+		log.Log(nil, level, "pebble: "+fmt.Sprintf(format, args...))
+	}
+}
+
+// DiskBytes is what the store takes on disk now, by Pebble's account: tables,
+// logs and what is about to be deleted.
+func (s *Store) DiskBytes() uint64 {
+	if !s.gate.enter() {
+		return 0
+	}
+	defer s.gate.leave()
+	return s.db.Metrics().DiskSpaceUsage()
+}
+
+// diskUsage is what the file system under the store says.
+func (s *Store) diskUsage() (vfs.DiskUsage, error) { return s.fs.GetDiskUsage(s.dir) }

@@ -1,0 +1,53 @@
+// Package store keeps what was recorded: per pane an append-only log of opaque
+// frames (a kind, a time, bytes) at stream offsets, and opaque checkpoint
+// blobs at positions of the log, in one Pebble database.
+//
+// # What it owns
+//
+// A directory: the file STORE, which says whose it is, and a database in db/.
+// One process has it open at a time. Files are made with mode 0600,
+// directories with 0700.
+//
+// # How it is laid out
+//
+// A log is a row of spans. A span begins with a full checkpoint and holds the
+// segments of frames and the further checkpoints up to the next full one; its
+// keys are contiguous and nothing in it refers to another span, so that the
+// oldest span can be taken away by one Excise and the rest still begins at a
+// checkpoint. A segment is about 256 KiB of frames, compressed, with a header
+// that describes it and checksums over all of it. What a quiet pane prints is
+// first written as tails, small records that are not compressed, and merged
+// into a segment in one atomic batch once it is worth it. Keys are drawn in
+// keys.go, records in segment.go and frame.go, the header in meta.go;
+// docs/format.md has all of them.
+//
+// Append copies into memory and returns. One goroutine, the committer, takes
+// what all logs have, encodes it in a pool of encoders shared by all panes and
+// commits it as one synced batch; then Durable moves on. Readers see a frame
+// from the moment Append returned. The ends of a log are derived from its keys
+// and its last record, never from separate state, so that after a crash it is
+// an exact prefix of what was appended, at least up to Durable.
+//
+// # What it refuses
+//
+// A directory that is not ours (ErrNotStore), a store of a newer version
+// (ErrNewerVersion), one that is open elsewhere (ErrLocked). Damage is a
+// *DamagedError with the pane and the offset, and costs what is damaged only.
+// A disk that fails ends the store (ErrFailed), not the process: what was
+// durable stays, reading goes on, another process recovers it.
+//
+// # Limits
+//
+//   - A frame holds at most 16 MiB, a checkpoint 256 MiB.
+//   - Of one log at most 4 MiB (Options.InFlight) plus 1 MiB (MaxBatch) are
+//     appended and not durable, if callers obey Room; an unclean stop loses at
+//     most that (Store.LossBound).
+//   - Commits are 5 ms apart unless a pane floods, so Durable trails by 5 ms
+//     and one sync of the disk.
+//   - A quiet pane keeps up to 64 KiB uncompressed on disk, in up to 256 tails,
+//     until more comes or its span ends.
+//   - The time index never runs backwards: after the wall clock was set back,
+//     OffsetAt knows no difference between the moments until it has caught up.
+//   - Memory: two memtables of 4 MiB, 8 MiB of block cache, an encoder of about
+//     1 MiB per processor, and what is in flight.
+package store

@@ -1,0 +1,282 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// Log is the log of one pane. One goroutine appends; any number may read,
+// sync and ask at the same time.
+type Log struct {
+	s    *Store
+	pane uint64
+
+	// room says that there may be room again; one slot.
+	room chan struct{}
+	// queued is set while the log is in the committer's queue or on its stack,
+	// next is its successor on the stack.
+	queued atomic.Bool
+	next   *Log
+	// oldest is the offset of the first retained span; written by whoever
+	// opens the log or evicts from it.
+	oldest atomic.Uint64
+	// tail is what of the end of the log is not in a final segment yet. The
+	// committer's alone.
+	tail tail
+
+	mu       sync.Mutex
+	end      Pos      // behind the last frame appended
+	durable  Pos      // behind the last frame known to be on disk
+	span     Pos      // where the current span began
+	needFull bool     // a full checkpoint must come before anything else
+	removed  bool     // nothing of the log is to be written any more
+	busy     bool     // it wrote much lately
+	clock    int64    // largest wall time appended
+	chunks   []*chunk // appended and not durable, oldest first
+	taken    int      // so many of them are with the committer
+	inflight int      // what chunks cost, in bytes
+	total    uint64   // frames and checkpoints appended since the log was opened
+	done     uint64   // of these, how many are durable
+	waitC    chan struct{}
+}
+
+// tail describes the records of frames at the end of a log that are to be
+// merged: count tails, of raw bytes in all, the first of them at first, all
+// in span.
+type tail struct {
+	span, first Pos
+	raw, count  int
+	frames      int
+}
+
+// Pane is the number that the log was created with.
+func (l *Log) Pane() uint64 { return l.pane }
+
+// Append adds a frame and returns the position behind it. It copies data (at
+// most MaxFrame bytes), never blocks and never waits for the disk. It panics
+// on what only a program with a mistake does: the kind 0 or Gap, data over
+// MaxFrame, a frame before the first full checkpoint of the log or of what
+// follows a gap.
+func (l *Log) Append(kind Kind, t Time, data []byte) Pos {
+	if kind == 0 || kind == Gap {
+		panic(fmt.Sprintf("store: Append of kind %d", kind))
+	}
+	return l.append(kind, t, 0, data)
+}
+
+// AppendGap adds a frame that stands for lost bytes of the stream which are
+// not there, and returns the position behind it. The next thing appended must
+// be a full checkpoint.
+func (l *Log) AppendGap(t Time, lost uint64, reason []byte) Pos {
+	return l.append(Gap, t, lost, reason)
+}
+
+func (l *Log) append(kind Kind, t Time, lost uint64, data []byte) Pos {
+	if len(data) > MaxFrame {
+		panic(fmt.Sprintf("store: frame of %d bytes", len(data)))
+	}
+	l.mu.Lock()
+	if l.needFull && (kind != Gap || l.end == Pos{}) {
+		l.mu.Unlock()
+		panic(fmt.Sprintf("store: pane %d: frame without a full checkpoint", l.pane))
+	}
+	if l.removed {
+		defer l.mu.Unlock()
+		return l.end
+	}
+	c, filled := l.chunkLocked(len(data), l.span)
+	c.add(l.end.Offset, kind, t, lost, data)
+	l.inflight += len(data) + frameCost
+	l.clock = max(l.clock, t.Wall)
+	l.end = c.end()
+	l.total++
+	l.needFull = kind == Gap
+	end := l.end
+	l.mu.Unlock()
+	l.s.committer.wake(l, filled)
+	return end
+}
+
+// AppendCheckpoint adds a checkpoint at the current end and returns its
+// position. It copies blob (at most MaxCheckpoint bytes). A full one begins a
+// new span and is the first thing of every log and the first thing after a
+// gap; anything else there panics.
+func (l *Log) AppendCheckpoint(blob []byte, full bool) Pos {
+	if len(blob) > MaxCheckpoint {
+		panic(fmt.Sprintf("store: checkpoint of %d bytes", len(blob)))
+	}
+	l.mu.Lock()
+	if l.needFull && !full {
+		l.mu.Unlock()
+		panic(fmt.Sprintf("store: pane %d: checkpoint without a full one before", l.pane))
+	}
+	at := l.end
+	if l.removed || !full && at == l.span {
+		l.mu.Unlock()
+		return at // the full one is right here, or nothing will ever be
+	}
+	if full {
+		l.span = at
+		l.needFull = false
+	}
+	c, filled := l.chunkLocked(0, l.span)
+	c.cps = append(c.cps, pendingCheckpoint{at, full, l.clock, append([]byte(nil), blob...)})
+	c.cost += len(blob) + frameCost
+	l.inflight += len(blob) + frameCost
+	l.total++
+	l.mu.Unlock()
+	l.s.committer.wake(l, filled)
+	return at
+}
+
+// chunkLocked returns the chunk of span that takes n more bytes, and whether
+// that meant to close a large one.
+func (l *Log) chunkLocked(n int, span Pos) (c *chunk, filled bool) {
+	if len(l.chunks) > l.taken {
+		c = l.chunks[len(l.chunks)-1]
+		if c.span == span && c.fits(n) {
+			return c, false
+		}
+		filled = len(c.data) > smallChunk
+	}
+	c = l.s.pool.get(n, l.busy || filled || len(l.chunks) > l.taken)
+	c.span, c.first, c.clock = span, l.end, l.clock
+	l.chunks = append(l.chunks, c)
+	return c, filled
+}
+
+// Room is how many bytes may be appended before the caller should wait; 0 or
+// less means to stop reading the PTY until RoomC says so. A failed store has
+// none.
+func (l *Log) Room() int {
+	if l.s.Err() != nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.s.opts.InFlight - l.inflight
+}
+
+// RoomC receives after a commit that may have made room.
+func (l *Log) RoomC() <-chan struct{} { return l.room }
+
+// Sync returns once everything appended before the call is durable, or with
+// the error of ctx or of the store.
+func (l *Log) Sync(ctx context.Context) error {
+	l.mu.Lock()
+	target := l.total
+	for l.done < target {
+		if l.waitC == nil {
+			l.waitC = make(chan struct{})
+		}
+		waitC := l.waitC
+		l.mu.Unlock()
+		select {
+		case <-waitC:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-l.s.failed:
+			return l.s.Err()
+		case <-l.s.committer.done:
+			// Close commits everything, unless this came after it.
+			l.mu.Lock()
+			ok := l.done >= target
+			l.mu.Unlock()
+			if !ok {
+				return ErrClosed
+			}
+			return nil
+		}
+		l.mu.Lock()
+	}
+	l.mu.Unlock()
+	return nil
+}
+
+// Oldest is the offset at which the retained log begins, always that of a
+// full checkpoint (0 for an empty log).
+func (l *Log) Oldest() uint64 { return l.oldest.Load() }
+
+// End is the position behind the last frame appended.
+func (l *Log) End() Pos {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.end
+}
+
+// Durable is the offset up to which the log survives a crash of the process
+// and, but for lies of the disk, of the machine.
+func (l *Log) Durable() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.durable.Offset
+}
+
+// NeedsFull reports whether the next thing appended must be a full
+// checkpoint: the log is new, or ends in a gap.
+func (l *Log) NeedsFull() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.needFull
+}
+
+// take hands the committer up to limit bytes of chunks, at least one if there
+// is any. While large chunks are waiting, the open one is left to fill up. It
+// reports whether any are left.
+func (l *Log) take(dst []*chunk, limit int) (_ []*chunk, more bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.chunks)
+	if l.removed {
+		return dst, false
+	}
+	if n-l.taken > 1 && len(l.chunks[n-1].data) < l.s.opts.SegmentBytes/2 && l.chunks[n-1].cps == nil {
+		n--
+	}
+	first := l.taken
+	for l.taken < n && (limit > 0 || l.taken == first) {
+		c := l.chunks[l.taken]
+		limit -= c.cost
+		dst = append(dst, c)
+		l.taken++
+	}
+	more = l.taken < len(l.chunks)
+	bytes := 0
+	for _, c := range dst {
+		bytes += len(c.data)
+	}
+	l.busy = bytes >= l.s.opts.SegmentBytes/4
+	return dst, more
+}
+
+// committed says that the first n taken chunks are durable.
+func (l *Log) committed(n int) {
+	l.mu.Lock()
+	freed := append([]*chunk(nil), l.chunks[:n]...)
+	for _, c := range freed {
+		l.durable = c.end()
+		l.inflight -= c.cost
+		l.done += uint64(len(c.frames) + len(c.cps))
+	}
+	l.chunks = append(l.chunks[:0], l.chunks[n:]...)
+	clear(l.chunks[len(l.chunks) : len(l.chunks)+n])
+	l.taken -= n
+	waitC := l.waitC
+	l.waitC = nil
+	room := l.inflight < l.s.opts.InFlight
+	l.mu.Unlock()
+	for _, c := range freed {
+		l.s.pool.put(c)
+	}
+	if waitC != nil {
+		close(waitC)
+	}
+	if room {
+		select {
+		case l.room <- struct{}{}:
+		default:
+		}
+	}
+}

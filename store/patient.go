@@ -1,0 +1,200 @@
+package store
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// patience is the time between two tries of what a full disk refused.
+const patience = 50 * time.Millisecond
+
+// patientFS stands between Pebble and the disk. What fails for want of space
+// (a write, a new file, a rename) waits and is tried again, since Pebble would
+// try again at once and for ever, or give up for good. A sync is never tried
+// again: after a failed one nobody knows what is on the disk. Once shut, it
+// lets nothing change any more.
+type patientFS struct {
+	base vfs.FS
+	// relieve is called when the disk is found full, before the first wait.
+	relieve func()
+	// fullSince is when the disk was found full (ns since the epoch), 0 while
+	// it is not. Written by whoever waits.
+	fullSince atomic.Int64
+	// shut makes all changes fail with ErrFailed; set by fail, never reset.
+	shut atomic.Bool
+	// hurry ends all waiting: what the disk refuses then fails. Closed by
+	// Close when its own patience ends.
+	hurry chan struct{}
+}
+
+var _ vfs.FS = (*patientFS)(nil)
+
+func newPatientFS(base vfs.FS) *patientFS {
+	return &patientFS{base: base, relieve: func() {}, hurry: make(chan struct{})}
+}
+
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// retry runs op until it fails with something else than a full disk. It
+// returns the last error.
+func (p *patientFS) retry(op func() error) error {
+	waited := false
+	for {
+		if p.shut.Load() {
+			return ErrFailed
+		}
+		err := op()
+		if !isFull(err) {
+			if waited && err == nil {
+				p.fullSince.Store(0)
+			}
+			return err
+		}
+		if p.fullSince.CompareAndSwap(0, time.Now().UnixNano()) || !waited {
+			p.relieve()
+		}
+		waited = true
+		t := time.NewTimer(patience)
+		select {
+		case <-t.C:
+		case <-p.hurry:
+			t.Stop()
+			return err
+		}
+	}
+}
+
+func (p *patientFS) open(op func() (vfs.File, error)) (f vfs.File, err error) {
+	err = p.retry(func() error { f, err = op(); return err })
+	if err != nil {
+		return nil, err
+	}
+	return &patientFile{p: p, base: f}, nil
+}
+
+func (p *patientFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return p.open(func() (vfs.File, error) { return p.base.Create(name, c) })
+}
+
+func (p *patientFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	return p.open(func() (vfs.File, error) { return p.base.OpenReadWrite(name, c, opts...) })
+}
+
+func (p *patientFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return p.open(func() (vfs.File, error) { return p.base.ReuseForWrite(oldname, newname, c) })
+}
+
+func (p *patientFS) Link(oldname, newname string) error {
+	return p.retry(func() error { return p.base.Link(oldname, newname) })
+}
+
+func (p *patientFS) Rename(oldname, newname string) error {
+	return p.retry(func() error { return p.base.Rename(oldname, newname) })
+}
+
+func (p *patientFS) MkdirAll(dir string, perm os.FileMode) error {
+	return p.retry(func() error { return p.base.MkdirAll(dir, perm) })
+}
+
+func (p *patientFS) Remove(name string) error {
+	if p.shut.Load() {
+		return ErrFailed
+	}
+	return p.base.Remove(name)
+}
+
+func (p *patientFS) RemoveAll(name string) error {
+	if p.shut.Load() {
+		return ErrFailed
+	}
+	return p.base.RemoveAll(name)
+}
+
+func (p *patientFS) OpenDir(name string) (vfs.File, error) {
+	f, err := p.base.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &patientFile{p: p, base: f}, nil
+}
+
+func (p *patientFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	return p.base.Open(name, opts...)
+}
+
+func (p *patientFS) Lock(name string) (io.Closer, error)    { return p.base.Lock(name) }
+func (p *patientFS) List(dir string) ([]string, error)      { return p.base.List(dir) }
+func (p *patientFS) Stat(name string) (vfs.FileInfo, error) { return p.base.Stat(name) }
+func (p *patientFS) PathBase(path string) string            { return p.base.PathBase(path) }
+func (p *patientFS) PathJoin(elem ...string) string         { return p.base.PathJoin(elem...) }
+func (p *patientFS) PathDir(path string) string             { return p.base.PathDir(path) }
+func (p *patientFS) Unwrap() vfs.FS                         { return p.base }
+func (p *patientFS) GetDiskUsage(path string) (vfs.DiskUsage, error) {
+	return p.base.GetDiskUsage(path)
+}
+
+// patientFile is a file that may be written to.
+type patientFile struct {
+	p    *patientFS
+	base vfs.File
+}
+
+var _ vfs.File = (*patientFile)(nil)
+
+// Write writes all of b. A full disk may take a part of it; the rest is tried
+// again.
+func (f *patientFile) Write(b []byte) (n int, err error) {
+	err = f.p.retry(func() error {
+		m, err := f.base.Write(b[n:])
+		n += m
+		return err
+	})
+	return n, err
+}
+
+func (f *patientFile) WriteAt(b []byte, off int64) (n int, err error) {
+	err = f.p.retry(func() error {
+		m, err := f.base.WriteAt(b[n:], off+int64(n))
+		n += m
+		return err
+	})
+	return n, err
+}
+
+// Preallocate is advice: a disk too full for it is found out by the write.
+func (f *patientFile) Preallocate(off, n int64) error {
+	if err := f.base.Preallocate(off, n); err != nil && !isFull(err) {
+		return err
+	}
+	return nil
+}
+
+func (f *patientFile) Sync() error     { return f.sync(f.base.Sync) }
+func (f *patientFile) SyncData() error { return f.sync(f.base.SyncData) }
+
+func (f *patientFile) SyncTo(n int64) (full bool, err error) {
+	err = f.sync(func() error { full, err = f.base.SyncTo(n); return err })
+	return full, err
+}
+
+func (f *patientFile) sync(op func() error) error {
+	if f.p.shut.Load() {
+		return ErrFailed
+	}
+	return op()
+}
+
+func (f *patientFile) Close() error                            { return f.base.Close() }
+func (f *patientFile) Read(b []byte) (int, error)              { return f.base.Read(b) }
+func (f *patientFile) ReadAt(b []byte, off int64) (int, error) { return f.base.ReadAt(b, off) }
+func (f *patientFile) Stat() (vfs.FileInfo, error)             { return f.base.Stat() }
+func (f *patientFile) Prefetch(off, n int64) error             { return f.base.Prefetch(off, n) }
+func (f *patientFile) Fd() uintptr                             { return f.base.Fd() }

@@ -1,0 +1,154 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+func (s *Store) newLog(pane uint64) *Log {
+	return &Log{s: s, pane: pane, room: make(chan struct{}, 1), clock: math.MinInt64}
+}
+
+// recover finds the ends of the log from its keys and its last records: the
+// oldest span is that of the first key, the end that of the last record of
+// frames.
+func (l *Log) recover(it *pebble.Iterator) error {
+	if !it.First() {
+		l.needFull = true
+		return l.broken(0, it.Error())
+	}
+	k, err := decodeDataKey(it.Key())
+	if err == nil && k.class != classFull {
+		err = fmt.Errorf("%w: the log does not begin with a full checkpoint", errMissing)
+	}
+	if err != nil {
+		return &DamagedError{l.pane, k.at.Offset, err}
+	}
+	l.oldest.Store(k.span.Offset)
+	if !it.Last() {
+		return l.broken(k.span.Offset, it.Error())
+	}
+	if k, err = decodeDataKey(it.Key()); err != nil {
+		return &DamagedError{l.pane, l.Oldest(), err}
+	}
+	l.span = k.span
+	if k.class != classData {
+		return l.recoverEmpty(it, k)
+	}
+	return l.recoverTail(it, k)
+}
+
+// broken makes a DamagedError of err, if there is one.
+func (l *Log) broken(offset uint64, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &DamagedError{l.pane, offset, err}
+}
+
+// recoverEmpty recovers a log whose last span has no frames.
+func (l *Log) recoverEmpty(it *pebble.Iterator, k dataKey) error {
+	if k.at != k.span {
+		return &DamagedError{l.pane, k.at.Offset, fmt.Errorf("%w: frames before a checkpoint", errMissing)}
+	}
+	l.end, l.durable = k.span, k.span
+	v, err := it.ValueAndErr()
+	if err != nil {
+		return l.broken(k.at.Offset, err)
+	}
+	if h, err := decodeHeader(v); err == nil {
+		l.clock = h.clock
+	}
+	return nil
+}
+
+// recoverTail recovers a log whose last record of frames is k.
+func (l *Log) recoverTail(it *pebble.Iterator, k dataKey) error {
+	v, err := it.ValueAndErr()
+	if err != nil {
+		return l.broken(k.at.Offset, err)
+	}
+	var last segment
+	if err := last.decode(append([]byte(nil), v...)); err != nil || last.first != k.at {
+		l.recoverDamaged(v, k)
+		return nil
+	}
+	l.end, l.durable = last.end(), last.end()
+	l.clock = last.clock
+	for i := range last.frames {
+		l.clock = max(l.clock, last.frames[i].time.Wall)
+	}
+	l.needFull = last.frames[len(last.frames)-1].kind == Gap
+	// A checkpoint must not be ahead of the frames.
+	if it.SeekLT(dataKey{l.pane, k.span, classData, Pos{}}.encode()) {
+		cp, err := decodeDataKey(it.Key())
+		if err == nil && cp.span == k.span && l.end.Before(cp.at) {
+			return &DamagedError{l.pane, l.end.Offset, fmt.Errorf("%w: frames before a checkpoint", errMissing)}
+		}
+	}
+	return l.recoverTails(it, k)
+}
+
+// recoverTails finds the tails in front of and including the last record k.
+func (l *Log) recoverTails(it *pebble.Iterator, k dataKey) error {
+	next := l.end
+	for ok := it.SeekGE(k.encode()); ok && l.tail.count <= maxTails; ok = it.Prev() {
+		t, err := decodeDataKey(it.Key())
+		if err != nil || t.class != classData || t.span != k.span {
+			break
+		}
+		v, err := it.ValueAndErr()
+		if err != nil {
+			break
+		}
+		h, err := decodeHeader(v)
+		if err != nil || h.typ != recTail || h.end() != next {
+			break
+		}
+		next = h.first
+		l.tail.span, l.tail.first = k.span, h.first
+		l.tail.raw += int(h.raw)
+		l.tail.frames += int(h.frames)
+		l.tail.count++
+	}
+	return nil
+}
+
+// recoverDamaged recovers a log whose last record v is damaged: what is before
+// it stays readable, and what is appended comes behind all it may have held. A
+// full checkpoint must come first.
+func (l *Log) recoverDamaged(v []byte, k dataKey) {
+	l.needFull = true
+	h, err := decodeHeader(v)
+	if err == nil && h.first == k.at {
+		l.end, l.clock = h.end(), h.clock
+	} else {
+		l.end = Pos{k.at.Offset + l.s.LossBound() + MaxFrame, k.at.Seq + l.s.LossBound()}
+	}
+	l.durable = l.end
+	l.s.opts.Logger.Error("store: last record damaged", "pane", l.pane, "offset", k.at.Offset)
+}
+
+// paneOf is the pane in a log key or a key of log content.
+func paneOf(key []byte) (uint64, bool) {
+	if len(key) < logKeySize {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(key[1:]), true
+}
+
+func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// remove drops what is in memory and lets readers know.
+func (l *Log) remove() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.removed = true
+	l.chunks = l.chunks[:l.taken]
+	l.oldest.Store(math.MaxUint64)
+}

@@ -1,0 +1,149 @@
+package store
+
+import (
+	"math"
+	"sort"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// seekOffset is the position from which to read on to find the first frame
+// that contains off or begins at or behind it. It lies at most one record
+// before that frame.
+func (l *Log) seekOffset(off uint64) (Pos, error) {
+	if p, ok := l.seekPending(off); ok {
+		return p, nil
+	}
+	var at Pos
+	err := l.s.view(l.pane, func(it *pebble.Iterator) (err error) {
+		at, err = l.seekStored(it, off)
+		return err
+	})
+	if err != nil && off < l.Oldest() {
+		err = ErrEvicted
+	}
+	return at, err
+}
+
+// seekPending answers for what is in memory only: the frame sought must lie
+// behind the first one there, because marks at that one's offset may be on
+// disk.
+func (l *Log) seekPending(off uint64) (Pos, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if off > l.end.Offset || l.end.Seq == 0 {
+		return l.end, true
+	}
+	for i := len(l.chunks) - 1; i >= 0; i-- {
+		c := l.chunks[i]
+		if off <= c.first.Offset || len(c.frames) == 0 {
+			continue
+		}
+		j := sort.Search(len(c.frames), func(j int) bool {
+			m, data := c.frame(j)
+			return m.offset >= off || m.offset+m.advance(uint32(len(data))) > off
+		})
+		if j == len(c.frames) {
+			return c.end(), true
+		}
+		return Pos{Offset: c.frames[j].offset, Seq: c.first.Seq + uint64(j)}, true
+	}
+	return Pos{}, false
+}
+
+// seekStored answers for what is on disk: the last record that begins before
+// off, or the first one there is.
+func (l *Log) seekStored(it *pebble.Iterator, off uint64) (Pos, error) {
+	if it.SeekLT(spanKey(l.pane, Pos{Offset: off})) {
+		k, err := decodeDataKey(it.Key())
+		if err != nil {
+			return Pos{}, &DamagedError{l.pane, off, err}
+		}
+		span := k.span
+		if it.SeekLT(dataKey{l.pane, span, classData, Pos{Offset: off}}.encode()) {
+			k, err := decodeDataKey(it.Key())
+			if err != nil {
+				return Pos{}, &DamagedError{l.pane, off, err}
+			}
+			if k.span == span && k.class == classData {
+				return k.at, nil
+			}
+		}
+	}
+	if err := it.Error(); err != nil {
+		return Pos{}, &DamagedError{l.pane, off, err}
+	}
+	// Nothing begins before off: the oldest span begins at it.
+	if !it.First() {
+		if err := it.Error(); err != nil {
+			return Pos{}, &DamagedError{l.pane, off, err}
+		}
+		return l.memoryStart(), nil
+	}
+	k, err := decodeDataKey(it.Key())
+	if err != nil {
+		return Pos{}, &DamagedError{l.pane, off, err}
+	}
+	return k.span, nil
+}
+
+// nextRecord is the position of the first record of frames that begins behind
+// (offset, seq) and whose block can be read. Blocks of Pebble that cannot be
+// read hide how far they go; but a seek to any key inside one fails and to any
+// key behind one does not, so the end of the damage is found by bisection.
+func (l *Log) nextRecord(it *pebble.Iterator, offset, seq uint64) (Pos, bool) {
+	span, err := l.spanAt(it, Pos{offset, seq})
+	if err == nil {
+		if p, ok := l.bisect(it, func(delta uint64) []byte {
+			at := Pos{Offset: offset, Seq: seq + 1}
+			if delta > 0 {
+				at = Pos{Offset: satAdd(offset, delta)}
+			}
+			return dataKey{l.pane, span, classData, at}.encode()
+		}); ok {
+			return p, true
+		}
+	}
+	return l.bisect(it, func(delta uint64) []byte {
+		return spanKey(l.pane, Pos{Offset: satAdd(offset, delta), Seq: seq + 1})
+	})
+}
+
+// bisect finds the least delta for which seeking to key(delta) can be read,
+// and from there the first record of frames.
+func (l *Log) bisect(it *pebble.Iterator, key func(delta uint64) []byte) (Pos, bool) {
+	bad := func(delta uint64) bool {
+		it.SeekGE(key(delta))
+		return it.Error() != nil
+	}
+	lo, hi := uint64(0), uint64(0) // lo is bad, hi is not
+	if bad(0) {
+		for hi = 1; bad(hi); hi *= 2 {
+			lo = hi
+			if hi >= 1<<63 {
+				return Pos{}, false
+			}
+		}
+		for hi-lo > 1 {
+			if mid := lo + (hi-lo)/2; bad(mid) {
+				lo = mid
+			} else {
+				hi = mid
+			}
+		}
+	}
+	for ok := it.SeekGE(key(hi)); ok; ok = it.Next() {
+		k, err := decodeDataKey(it.Key())
+		if err == nil && k.class == classData {
+			return k.at, true
+		}
+	}
+	return Pos{}, false
+}
+
+func satAdd(a, b uint64) uint64 {
+	if a+b < a {
+		return math.MaxUint64
+	}
+	return a + b
+}
