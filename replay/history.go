@@ -1,0 +1,252 @@
+package replay
+
+import "slices"
+
+// Sizes of the history's parts.
+const (
+	chunkText = 32 << 10 // a chunk is sealed at this many bytes of text,
+	chunkRows = 4096     // or at this many rows
+	MaxLine   = 64 << 10 // bytes of a logical line; a longer one is broken, its text kept
+)
+
+// history is the rows above the main screen, oldest first, as packed text. Rows
+// have an index that counts from the terminal's start and never goes back but for
+// resizes; the number of a row in the epoch is its index less base. A logical
+// line lies in one chunk, so its text is contiguous.
+//
+// Reading row i costs a binary search and the row; a resize costs a look at each
+// chunk's width summary, and rebuilding the row tables (never the text) of chunks
+// that have a line which the new width cuts otherwise.
+type history struct {
+	chunks  []*chunk
+	limit   int    // rows kept
+	oldest  uint64 // index of the oldest row kept
+	end     uint64 // index behind the newest row
+	base    uint64 // index of the epoch's row 0
+	open    bool   // the newest row goes on in the next one
+	lineLen int    // bytes of the newest row's logical line so far
+	spare   *chunk // an evicted chunk whose memory is used again
+	// The newest chunk's styles by the table's numbers, for repeated use.
+	lastStyle uint32
+	lastLocal uint32
+}
+
+// chunk is a run of rows.
+type chunk struct {
+	first  uint64 // index of rows[0]
+	text   []byte
+	runs   []byte  // per styled row: uvarint bytes of text, uvarint index into styles, ...
+	styles []style // styles[0] is the default
+	local  map[style]uint32
+	rows   []packedRow
+	widest uint16 // columns of the widest row
+	joined bool   // some row is wrapped
+}
+
+// packedRow says where a row's text and runs begin in its chunk; they end where
+// the next row's begin. 24 bytes.
+type packedRow struct {
+	text, runs uint32
+	written    uint64
+	width      uint16 // columns that the text takes
+	flags      uint8
+}
+
+// Flags of a packedRow.
+const (
+	packedWrapped  = 1 << iota // continues in the next row
+	packedReported             // the line sink has had it
+	packedClusters             // has cluster marks
+	packedASCII                // each byte is a column
+)
+
+// last returns the chunk that rows are appended to.
+func (h *history) last() *chunk {
+	if n := len(h.chunks); n > 0 {
+		return h.chunks[n-1]
+	}
+	return h.grow()
+}
+
+// grow appends an empty chunk.
+func (h *history) grow() *chunk {
+	c := h.spare
+	if c == nil {
+		c = &chunk{text: make([]byte, 0, chunkText+1024)}
+	}
+	h.spare = nil
+	*c = chunk{first: h.end, text: c.text[:0], runs: c.runs[:0], rows: c.rows[:0], styles: append(c.styles[:0], style{})}
+	h.chunks = append(h.chunks, c)
+	h.lastStyle, h.lastLocal = 0, 0
+	return c
+}
+
+// seal gives back what a full chunk reserved and does not use.
+func (c *chunk) seal() {
+	c.local = nil
+	c.rows = trim(c.rows)
+	c.runs = trim(c.runs)
+	c.styles = trim(c.styles)
+	c.text = trim(c.text)
+}
+
+func trim[T any](s []T) []T {
+	if cap(s)-len(s) > len(s)/16 {
+		return slices.Clone(s[:len(s):len(s)])
+	}
+	return s
+}
+
+// begin starts the next row and returns its chunk. The caller appends text and
+// runs, then calls finish.
+func (h *history) begin(written uint64) *chunk {
+	c := h.last()
+	if !h.open {
+		h.lineLen = 0
+		if len(c.text) >= chunkText || len(c.rows) >= chunkRows {
+			c.seal()
+			c = h.grow()
+		}
+	}
+	c.rows = append(c.rows, packedRow{text: uint32(len(c.text)), runs: uint32(len(c.runs)), written: written})
+	return c
+}
+
+// finish completes the row that begin started.
+func (h *history) finish(c *chunk, width int, flags uint8) {
+	r := &c.rows[len(c.rows)-1]
+	r.width, r.flags = uint16(width), flags
+	c.widest = max(c.widest, r.width)
+	h.lineLen += len(c.text) - int(r.text)
+	h.open = flags&packedWrapped != 0
+	if h.open {
+		c.joined = true
+	}
+	h.end++
+}
+
+// localStyle returns the index in c of the style with number n.
+func (h *history) localStyle(c *chunk, tb *table, n uint32) uint32 {
+	if n == h.lastStyle {
+		return h.lastLocal
+	}
+	i := c.styleIndex(tb.styles[n])
+	h.lastStyle, h.lastLocal = n, i
+	return i
+}
+
+func (c *chunk) styleIndex(s style) uint32 {
+	if len(c.styles) <= 8 {
+		for i := range c.styles {
+			if c.styles[i] == s {
+				return uint32(i)
+			}
+		}
+	} else {
+		if c.local == nil {
+			c.local = make(map[style]uint32, 2*len(c.styles))
+			for i, s := range c.styles {
+				c.local[s] = uint32(i)
+			}
+		}
+		if i, ok := c.local[s]; ok {
+			return i
+		}
+		c.local[s] = uint32(len(c.styles))
+	}
+	c.styles = append(c.styles, s)
+	return uint32(len(c.styles) - 1)
+}
+
+// forget drops what is cached of the table's numbering.
+func (h *history) forget() { h.lastStyle, h.lastLocal = 0, 0 }
+
+// evict drops the oldest rows beyond the limit.
+func (h *history) evict() {
+	if h.end-h.oldest <= uint64(h.limit) {
+		return
+	}
+	h.oldest = h.end - uint64(h.limit)
+	n := 0
+	for n < len(h.chunks)-1 && h.chunks[n].end() <= h.oldest {
+		n++
+	}
+	if n > 0 {
+		if c := h.chunks[n-1]; cap(c.text) >= chunkText && cap(c.text) <= 2*chunkText {
+			h.spare = c
+		}
+		h.chunks = slices.Delete(h.chunks, 0, n)
+	}
+}
+
+// drop forgets all rows.
+func (h *history) drop() {
+	h.oldest, h.open, h.lineLen = h.end, false, 0
+	h.chunks = nil
+}
+
+// renumber makes the oldest row kept row 0.
+func (h *history) renumber() { h.base = h.oldest }
+
+// rows returns the number of rows kept.
+func (h *history) rows() int { return int(h.end - h.oldest) }
+
+func (c *chunk) end() uint64 { return c.first + uint64(len(c.rows)) }
+
+// find returns the number of the chunk that holds row i, which must exist.
+func (h *history) find(i uint64) int {
+	n, _ := slices.BinarySearchFunc(h.chunks, i, func(c *chunk, i uint64) int {
+		if c.end() <= i {
+			return -1
+		}
+		return 1
+	})
+	return n
+}
+
+// textOf returns the packed text of row k of c.
+func (c *chunk) textOf(k int) []byte {
+	if k+1 < len(c.rows) {
+		return c.text[c.rows[k].text:c.rows[k+1].text]
+	}
+	return c.text[c.rows[k].text:]
+}
+
+func (c *chunk) runsOf(k int) []byte {
+	if k+1 < len(c.rows) {
+		return c.runs[c.rows[k].runs:c.rows[k+1].runs]
+	}
+	return c.runs[c.rows[k].runs:]
+}
+
+// at returns the chunk and place of row i, which must exist.
+func (h *history) at(i uint64) (*chunk, int) {
+	c := h.chunks[h.find(i)]
+	return c, int(i - c.first)
+}
+
+// pop removes the newest row after unpacking it into r.
+func (h *history) pop(tb *table, r *row, cols int) {
+	for len(h.last().rows) == 0 {
+		h.chunks = h.chunks[:len(h.chunks)-1]
+	}
+	c := h.last()
+	k := len(c.rows) - 1
+	unpack(tb, r, c, k, cols)
+	p := c.rows[k]
+	h.lineLen -= len(c.text) - int(p.text)
+	c.text, c.runs, c.rows = c.text[:p.text], c.runs[:p.runs], c.rows[:k]
+	h.end--
+	h.forget()
+	if k > 0 && c.rows[k-1].flags&packedWrapped != 0 {
+		h.open = true
+		return
+	}
+	h.open, h.lineLen = false, 0
+	for k--; k >= 0; k-- {
+		h.lineLen += len(c.textOf(k))
+		if k > 0 && c.rows[k-1].flags&packedWrapped == 0 {
+			break
+		}
+	}
+}

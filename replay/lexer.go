@@ -1,0 +1,551 @@
+package replay
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/bits"
+	"unicode/utf8"
+
+	"looptape/checkpoint"
+)
+
+// Limits of the lexer. What is beyond them is consumed and dropped.
+const (
+	MaxParams = 32    // parameters of a control sequence; further ones are ignored
+	maxParam  = 65535 // larger parameters are clamped to it
+	MaxOSC    = 8192  // bytes of an OSC payload; a longer one is ignored as a whole
+	MaxDCS    = 1024  // bytes of a DCS payload; likewise
+)
+
+// Kind says what a Token is.
+type Kind uint8
+
+// Kinds of Token.
+const (
+	None    Kind = iota // everything was consumed and nothing is complete yet
+	Text                // printable characters in Token.Text
+	Control             // one C0 control, DEL or C1 code point in Token.Code
+	Escape              // ESC, Lexer.Inter, Token.Code
+	CSI                 // control sequence: Prefix, parameters, Inter, Token.Code
+	OSC                 // operating system command, payload in Token.Text
+	DCS                 // device control string: as CSI, payload in Token.Text
+	String              // something without a meaning has ended: APC, PM, SOS, malformed or beyond a limit
+)
+
+// Token is one unit of the stream. Text is valid until the next call of Next.
+type Token struct {
+	Kind  Kind
+	ASCII bool // Text is ASCII only
+	Code  rune // final byte, or the control
+	Text  []byte
+}
+
+type phase uint8
+
+const (
+	ground phase = iota
+	escape
+	escapeInter
+	csiEntry
+	csiParam
+	csiInter
+	csiIgnore
+	oscString
+	dcsEntry
+	dcsParam
+	dcsInter
+	dcsPass
+	dcsIgnore
+	plainString
+	phases
+)
+
+// Lexer cuts a terminal's byte stream into tokens after Paul Williams' state
+// diagram for ANSI parsers, with UTF-8 instead of 8-bit controls: a raw byte
+// 0x80..0x9F is never a control. The zero Lexer is in the ground state. It is the
+// only lexer of the product.
+type Lexer struct {
+	phase   phase
+	prefix  byte // private marker, one of < = > ? or 0
+	ninter  uint8
+	nheld   uint8
+	dropped bool // the payload is beyond its limit
+	inter   [2]byte
+	held    [4]byte
+	char    [4]byte // backing of a Text token that was resolved from held
+	colons  uint32  // bit i: params[i] follows a colon
+	nparams int
+	params  [MaxParams]int32 // -1 is an absent parameter
+	data    []byte
+}
+
+var replacement = []byte("\uFFFD")
+
+// Next reads one token from p and returns how many bytes it took. The count is 0
+// only if bytes held from before are resolved as U+FFFD by p's first byte, or if
+// p is empty. Any cut of a stream gives the same tokens, except that a run of
+// text may come in several.
+func (l *Lexer) Next(p []byte) (Token, int) {
+	if len(p) == 0 {
+		return Token{}, 0
+	}
+	if l.phase != ground {
+		return l.sequence(p, 0)
+	}
+	if l.nheld > 0 {
+		return l.resume(p)
+	}
+	switch b := p[0]; {
+	case b >= 0x20 && b != 0x7F:
+		return l.text(p)
+	case b == 0x1B:
+		l.phase = escape
+		return l.sequence(p, 1)
+	default:
+		return Token{Kind: Control, Code: rune(b)}, 1
+	}
+}
+
+// text returns the longest run of complete printable characters.
+func (l *Lexer) text(p []byte) (Token, int) {
+	i := asciiRun(p)
+	if i == len(p) || p[i] < 0x80 {
+		return Token{Kind: Text, ASCII: true, Text: p[:i]}, i
+	}
+	start := i
+	for i < len(p) {
+		b := p[i]
+		if b < 0x80 {
+			n := asciiRun(p[i:])
+			i += n
+			if n == 0 {
+				break
+			}
+			continue
+		}
+		r, size := utf8.DecodeRune(p[i:])
+		if r == utf8.RuneError && size <= 1 || r < 0xA0 {
+			break
+		}
+		i += size
+	}
+	if i > 0 {
+		return Token{Kind: Text, ASCII: i == start, Text: p[:i]}, i
+	}
+	if p[0] == 0xC2 && len(p) > 1 && p[1] >= 0x80 && p[1] < 0xA0 {
+		return Token{Kind: Control, Code: rune(p[1])}, 2
+	}
+	n := subpart(p)
+	if n == len(p) && !utf8.FullRune(p) {
+		l.nheld = uint8(copy(l.held[:], p))
+		return Token{}, n
+	}
+	return Token{Kind: Text, Text: replacement}, n
+}
+
+// resume goes on with a character whose first bytes are held.
+func (l *Lexer) resume(p []byte) (Token, int) {
+	n := int(l.nheld)
+	for i, b := range p {
+		var buf [4]byte
+		copy(buf[:], l.held[:n])
+		buf[n] = b
+		if subpart(buf[:n+1]) != n+1 {
+			l.nheld = 0
+			return Token{Kind: Text, Text: replacement}, i
+		}
+		l.held, n = buf, n+1
+		if !utf8.FullRune(buf[:n]) {
+			l.nheld = uint8(n)
+			continue
+		}
+		l.nheld = 0
+		if r, _ := utf8.DecodeRune(buf[:n]); r < 0xA0 {
+			return Token{Kind: Control, Code: r}, i + 1
+		}
+		l.char = buf
+		return Token{Kind: Text, Text: l.char[:n]}, i + 1
+	}
+	return Token{}, len(p)
+}
+
+// subpart returns the length of the longest prefix of p that begins a well-formed
+// UTF-8 sequence, at least 1: the maximal subpart of Unicode 3.9, table 3-7.
+func subpart(p []byte) int {
+	var need int
+	lo, hi := byte(0x80), byte(0xBF)
+	switch b := p[0]; {
+	case b >= 0xC2 && b <= 0xDF:
+		need = 1
+	case b == 0xE0:
+		need, lo = 2, 0xA0
+	case b == 0xED:
+		need, hi = 2, 0x9F
+	case b >= 0xE1 && b <= 0xEF:
+		need = 2
+	case b == 0xF0:
+		need, lo = 3, 0x90
+	case b == 0xF4:
+		need, hi = 3, 0x8F
+	case b >= 0xF1 && b <= 0xF3:
+		need = 3
+	}
+	n := 1
+	for n <= need && n < len(p) && p[n] >= lo && p[n] <= hi {
+		lo, hi = 0x80, 0xBF
+		n++
+	}
+	return n
+}
+
+// asciiRun returns how many printable ASCII bytes p begins with.
+func asciiRun(p []byte) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; i+8 <= len(p); i += 8 {
+		w := binary.LittleEndian.Uint64(p[i:])
+		// Bit 7 of a byte: it is below 0x20, is 0x7F, or is above it. A borrow or
+		// carry can only mark bytes above the first one that is marked rightly.
+		if m := (w | (w - ones*0x20) | (w + ones)) & highs; m != 0 {
+			return i + bits.TrailingZeros64(m)/8
+		}
+	}
+	for i < len(p) && p[i] >= 0x20 && p[i] < 0x7F {
+		i++
+	}
+	return i
+}
+
+func (l *Lexer) clear() {
+	l.prefix, l.ninter, l.nparams, l.colons, l.dropped = 0, 0, 0, 0, false
+	l.data = l.data[:0]
+}
+
+// sequence goes on inside an escape or control sequence or a string, from p[i].
+func (l *Lexer) sequence(p []byte, i int) (Token, int) {
+	for i < len(p) {
+		if l.phase >= oscString && l.phase != dcsEntry && l.phase != dcsParam && l.phase != dcsInter {
+			n, tok := l.payload(p[i:])
+			i += n
+			if tok.Kind != None {
+				return tok, i
+			}
+			continue
+		}
+		b := p[i]
+		switch {
+		case b >= 0x80: // no sequence goes on with it: it is text
+			l.phase = ground
+			tok, n := l.Next(p[i:])
+			return tok, i + n
+		case b == 0x1B:
+			l.phase = escape
+			i++
+			continue
+		case b == 0x18 || b == 0x1A:
+			l.phase = ground
+			return Token{Kind: Control, Code: rune(b)}, i + 1
+		case b < 0x20:
+			i++
+			if l.phase >= dcsEntry {
+				continue
+			}
+			return Token{Kind: Control, Code: rune(b)}, i
+		case b == 0x7F:
+			i++
+			continue
+		}
+		i++
+		var tok Token
+		switch l.phase {
+		case escape, escapeInter:
+			tok = l.escapeByte(b)
+		case csiEntry, csiParam, csiInter, csiIgnore:
+			tok = l.csiByte(b)
+		default:
+			l.dcsByte(b)
+		}
+		if tok.Kind != None {
+			return tok, i
+		}
+	}
+	return Token{}, i
+}
+
+func (l *Lexer) collect(b byte) bool {
+	if int(l.ninter) == len(l.inter) {
+		return false
+	}
+	l.inter[l.ninter] = b
+	l.ninter++
+	return true
+}
+
+func (l *Lexer) escapeByte(b byte) Token {
+	if l.phase == escape {
+		l.clear()
+	}
+	if b < 0x30 {
+		l.dropped = !l.collect(b) || l.dropped
+		l.phase = escapeInter
+		return Token{}
+	}
+	if l.phase == escape {
+		switch b {
+		case '[':
+			l.phase = csiEntry
+			return Token{}
+		case ']':
+			l.phase = oscString
+			return Token{}
+		case 'P':
+			l.phase = dcsEntry
+			return Token{}
+		case 'X', '^', '_':
+			l.phase = plainString
+			return Token{}
+		}
+	}
+	l.phase = ground
+	if l.dropped {
+		return Token{Kind: String}
+	}
+	return Token{Kind: Escape, Code: rune(b)}
+}
+
+func (l *Lexer) csiByte(b byte) Token {
+	switch {
+	case b >= 0x40:
+		tok := Token{Kind: CSI, Code: rune(b)}
+		if l.phase == csiIgnore {
+			tok = Token{Kind: String}
+		}
+		l.phase = ground
+		return tok
+	case l.phase == csiIgnore:
+	case b < 0x30:
+		l.phase = csiInter
+		if !l.collect(b) {
+			l.phase = csiIgnore
+		}
+	case l.phase == csiInter:
+		l.phase = csiIgnore
+	case b >= 0x3C:
+		if l.phase != csiEntry {
+			l.phase = csiIgnore
+			return Token{}
+		}
+		l.prefix = b
+		l.phase = csiParam
+	default:
+		l.param(b)
+		l.phase = csiParam
+	}
+	return Token{}
+}
+
+// param takes a digit, semicolon or colon. Parameters beyond MaxParams are
+// counted into none.
+func (l *Lexer) param(b byte) {
+	if l.nparams == 0 {
+		l.nparams = 1
+		l.params[0] = -1
+	}
+	if b >= ':' {
+		if l.nparams > MaxParams {
+			return
+		}
+		if l.nparams < MaxParams {
+			l.params[l.nparams] = -1
+			if b == ':' {
+				l.colons |= 1 << l.nparams
+			}
+		}
+		l.nparams++
+		return
+	}
+	if l.nparams > MaxParams {
+		return
+	}
+	v := &l.params[l.nparams-1]
+	if *v < 0 {
+		*v = 0
+	}
+	*v = min(*v*10+int32(b-'0'), maxParam)
+}
+
+func (l *Lexer) dcsByte(b byte) {
+	switch {
+	case b >= 0x40:
+		l.data = append(l.data, b) // the final byte leads the payload
+		l.phase = dcsPass
+	case b < 0x30:
+		l.phase = dcsInter
+		if !l.collect(b) {
+			l.phase = dcsIgnore
+		}
+	case l.phase == dcsInter:
+		l.phase = dcsIgnore
+	case b >= 0x3C:
+		if l.phase != dcsEntry {
+			l.phase = dcsIgnore
+			return
+		}
+		l.prefix = b
+		l.phase = dcsParam
+	default:
+		l.param(b)
+		l.phase = dcsParam
+	}
+}
+
+// payload takes bytes of a string up to its end. BEL ends an OSC only; ESC ends
+// any string and begins a sequence; CAN and SUB abort.
+func (l *Lexer) payload(p []byte) (int, Token) {
+	i := 0
+	for i < len(p) && p[i] != 0x1B && p[i] != 0x18 && p[i] != 0x1A && (p[i] != 0x07 || l.phase != oscString) {
+		i++
+	}
+	l.keep(p[:i])
+	if i == len(p) {
+		return i, Token{}
+	}
+	was, dropped := l.phase, l.dropped
+	b := p[i]
+	l.phase = ground
+	if b == 0x18 || b == 0x1A {
+		return i + 1, Token{Kind: Control, Code: rune(b)}
+	}
+	tok := Token{Kind: String}
+	if !dropped {
+		switch was {
+		case oscString:
+			tok = Token{Kind: OSC, Text: l.data}
+		case dcsPass:
+			tok = Token{Kind: DCS, Code: rune(l.data[0]), Text: l.data[1:]}
+		}
+	}
+	if b == 0x1B {
+		l.phase = escape // what this token refers to is cleared by the next byte
+		return i + 1, tok
+	}
+	return i + 1, tok
+}
+
+// keep appends to the payload, without C0 controls and DEL in an OSC.
+func (l *Lexer) keep(p []byte) {
+	limit := MaxOSC
+	switch l.phase {
+	case oscString:
+	case dcsPass:
+		limit = MaxDCS + 1
+	default:
+		return
+	}
+	if l.dropped {
+		return
+	}
+	for _, b := range p {
+		if b < 0x20 && l.phase == oscString {
+			continue
+		}
+		if len(l.data) == limit {
+			l.dropped = true
+			l.data = l.data[:0]
+			return
+		}
+		l.data = append(l.data, b)
+	}
+}
+
+// Prefix returns the private marker of the last CSI or DCS token, or 0.
+func (l *Lexer) Prefix() byte { return l.prefix }
+
+// Inter returns the intermediate bytes of the last Escape, CSI or DCS token.
+func (l *Lexer) Inter() []byte { return l.inter[:l.ninter] }
+
+// Params returns the number of parameters of the last CSI or DCS token.
+func (l *Lexer) Params() int { return min(l.nparams, MaxParams) }
+
+// Param returns parameter i, or def if it is absent.
+func (l *Lexer) Param(i, def int) int {
+	if i >= l.Params() || l.params[i] < 0 {
+		return def
+	}
+	return int(l.params[i])
+}
+
+// Colon says whether parameter i follows a colon (ITU T.416 sub-parameter).
+func (l *Lexer) Colon(i int) bool { return l.colons>>i&1 != 0 }
+
+// Held returns the bytes of an unfinished character.
+func (l *Lexer) Held() []byte { return l.held[:l.nheld] }
+
+// Reset puts the lexer into the ground state and forgets what is unfinished.
+func (l *Lexer) Reset() {
+	l.phase, l.nheld = ground, 0
+	l.clear()
+}
+
+// AppendState appends the lexer's place in the state diagram and the bytes of an
+// unfinished character: all that deciding what is text takes, at most 4 bytes.
+// The parameters and payload of an unfinished sequence are not in it.
+//
+//	0  phase  u8
+//	1  held   0..3 bytes
+func (l *Lexer) AppendState(dst []byte) []byte {
+	dst = append(dst, byte(l.phase))
+	return append(dst, l.held[:l.nheld]...)
+}
+
+// SetState undoes AppendState. It fails on bytes that AppendState cannot have made.
+func (l *Lexer) SetState(b []byte) error {
+	if len(b) == 0 || len(b) > 4 || phase(b[0]) >= phases {
+		return errors.New("replay: malformed lexer state")
+	}
+	held := b[1:]
+	if len(held) > 0 && (phase(b[0]) != ground || subpart(held) != len(held) || utf8.FullRune(held)) {
+		return errors.New("replay: malformed lexer state")
+	}
+	l.Reset()
+	l.phase = phase(b[0])
+	l.nheld = uint8(copy(l.held[:], held))
+	if l.phase == dcsPass {
+		l.data = append(l.data, 0)
+	}
+	return nil
+}
+
+func (l *Lexer) export() checkpoint.Lexer {
+	s := checkpoint.Lexer{Phase: uint8(l.phase)}
+	s.Held = append(s.Held, l.Held()...)
+	if l.phase == ground || l.phase == escape {
+		return s
+	}
+	s.Prefix, s.Colons, s.Dropped = l.prefix, l.colons, l.dropped
+	s.Inter = append(s.Inter, l.Inter()...)
+	s.Params = append(s.Params, l.params[:l.Params()]...)
+	if l.nparams > MaxParams {
+		s.Params = append(s.Params, -1)
+	}
+	s.Data = append(s.Data, l.data...)
+	return s
+}
+
+func (l *Lexer) restore(s *checkpoint.Lexer) error {
+	if err := l.SetState(append([]byte{s.Phase}, s.Held...)); err != nil {
+		return err
+	}
+	if len(s.Inter) > len(l.inter) || len(s.Params) > MaxParams+1 || len(s.Data) > MaxOSC {
+		return errors.New("replay: unfinished sequence beyond its limits")
+	}
+	l.prefix, l.colons, l.dropped = s.Prefix, s.Colons, s.Dropped
+	l.ninter = uint8(copy(l.inter[:], s.Inter))
+	l.nparams = len(s.Params)
+	copy(l.params[:], s.Params)
+	l.data = append(l.data[:0], s.Data...)
+	if l.phase == dcsPass && len(l.data) == 0 && !l.dropped {
+		return errors.New("replay: device control string without its final byte")
+	}
+	return nil
+}

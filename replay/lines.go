@@ -1,0 +1,163 @@
+package replay
+
+import "bytes"
+
+// Line is a logical line of the main screen: its text joined over soft wraps,
+// trailing blanks trimmed. Text is valid during the call only. Offset is behind
+// the last write to any of its rows.
+type Line struct {
+	Text   []byte
+	Offset uint64
+}
+
+// SetLineSink makes f receive every logical line once, when it leaves the screen
+// for good: when its last row scrolls into the history, or when it is cleared,
+// deleted or scrolled away while it held text that f has not had. Text that is
+// overwritten in place is not reported; the alternate screen is when it is left.
+// A nil f (the default) turns this off.
+func (t *Terminal) SetLineSink(f func(Line)) { t.out.sink = f }
+
+// FlushLines reports what is on the screens and was not reported: the end.
+func (t *Terminal) FlushLines() {
+	if t.out.sink == nil {
+		return
+	}
+	t.flush(t.main.rows, true)
+	if t.grid != &t.main {
+		t.flush(t.alt.rows, false)
+	}
+}
+
+// flush reports the lines of a screen up to the last row with text.
+func (t *Terminal) flush(rows []*row, main bool) {
+	n := len(rows)
+	for n > 0 && rows[n-1].length() == 0 {
+		n--
+	}
+	if n == 0 && main && t.hist.open {
+		t.closeHistory()
+	}
+	for y := 0; y < n; {
+		end := segment(rows, y, n)
+		t.emit(rows[y:end], main && y == 0 && t.hist.open, true)
+		y = end
+	}
+}
+
+// segment returns the row behind the logical line that begins in row y, at most n.
+func segment(rows []*row, y, n int) int {
+	end := y + 1
+	for end < n && rows[end-1].wrapped {
+		end++
+	}
+	return end
+}
+
+// lose reports rows [y0, y1) of the screen shown, which are about to be lost.
+func (t *Terminal) lose(y0, y1 int) {
+	if t.out.sink == nil || t.grid != &t.main {
+		return
+	}
+	for y := y0; y < y1; {
+		end := segment(t.grid.rows, y, y1)
+		t.emit(t.grid.rows[y:end], y == 0 && t.hist.open, false)
+		y = end
+	}
+}
+
+// loseAlternate reports the alternate screen, which is about to be left.
+func (t *Terminal) loseAlternate() {
+	if t.out.sink != nil {
+		t.flush(t.alt.rows, false)
+	}
+}
+
+// emit reports one logical line: rows, and before them the open line of the
+// history if head. A line without text is reported only if blank.
+func (t *Terminal) emit(rows []*row, head, blank bool) {
+	o := &t.out
+	done := true
+	var offset uint64
+	o.line = o.line[:0]
+	if head {
+		done, offset = t.openLine()
+	}
+	for _, r := range rows {
+		done = done && r.reported
+		r.reported = true
+		offset = max(offset, r.written)
+		o.line = t.tab.appendRow(o.line, r, t.lineEnd(r))
+	}
+	if done {
+		return
+	}
+	text := bytes.TrimRight(o.line, " ")
+	if len(text) > 0 || blank {
+		o.sink(Line{text, offset})
+	}
+}
+
+// lineEnd returns the columns of r that belong to its logical line.
+func (t *Terminal) lineEnd(r *row) int {
+	switch {
+	case !r.wrapped:
+		return r.length()
+	case r.used == len(r.cells) && r.used > 0 && r.cells[r.used-1] == spacer:
+		return r.used - 1
+	}
+	return len(r.cells)
+}
+
+// openLine appends the newest logical line of the history to the scratch line and
+// marks it as reported. It returns whether it was already, and its offset.
+func (t *Terminal) openLine() (done bool, offset uint64) {
+	c := t.hist.last()
+	k := len(c.rows) - 1
+	first := k
+	for first > 0 && c.rows[first-1].flags&packedWrapped != 0 {
+		first--
+	}
+	done = true
+	for ; first <= k; first++ {
+		p := &c.rows[first]
+		done = done && p.flags&packedReported != 0
+		p.flags |= packedReported
+		offset = max(offset, p.written)
+		if t.out.sink != nil {
+			t.out.line = appendPacked(t.out.line, c.textOf(first), p.flags)
+		}
+	}
+	return done, offset
+}
+
+// lineDone is called when the newest line of the history is complete.
+func (t *Terminal) lineDone() {
+	c := t.hist.last()
+	k := len(c.rows) - 1
+	if k < 0 {
+		return
+	}
+	if t.out.sink == nil && (k == 0 || c.rows[k-1].flags&packedWrapped == 0) {
+		c.rows[k].flags |= packedReported
+		return
+	}
+	t.out.line = t.out.line[:0]
+	done, offset := t.openLine()
+	if t.out.sink != nil && !done {
+		t.out.sink(Line{bytes.TrimRight(t.out.line, " "), offset})
+	}
+}
+
+// closeHistory ends the history's open line: what follows does not continue it.
+func (t *Terminal) closeHistory() {
+	h := &t.hist
+	if !h.open {
+		return
+	}
+	h.open = false
+	c := h.last()
+	if k := len(c.rows) - 1; k >= 0 {
+		c.rows[k].flags &^= packedWrapped
+		t.lineDone()
+	}
+}

@@ -1,0 +1,238 @@
+package replay
+
+import (
+	"encoding/binary"
+	"unicode/utf8"
+)
+
+// Packed text is the text of cells from the left, tails and spacers left out.
+// A cell is one code point of the width that the width table gives it, or a mark:
+//
+//	0     0xFF
+//	1     bits 0..6 length of the cluster, 1..127; bit 7 set: it takes two columns
+//	2     the cluster
+const clusterMark = 0xFF
+
+// push moves a copy of r into the history.
+func (t *Terminal) push(r *row) {
+	h := &t.hist
+	if h.open && h.lineLen >= MaxLine {
+		t.closeHistory()
+	}
+	c := h.begin(r.written)
+	width, flags := t.tab.pack(h, c, r, t.cols)
+	h.finish(c, width, flags)
+	if !h.open {
+		t.lineDone()
+	}
+	h.evict()
+}
+
+// pack appends the cells of r to c, and returns the row's columns and flags.
+func (tb *table) pack(h *history, c *chunk, r *row, cols int) (int, uint8) {
+	var flags uint8
+	n := r.length()
+	if r.wrapped {
+		flags, n = packedWrapped, cols
+		if r.used == cols && r.cells[cols-1] == spacer {
+			n--
+		}
+	}
+	if r.reported {
+		flags |= packedReported
+	}
+	if r.styled {
+		tb.packRuns(h, c, r, n)
+		if !r.multi {
+			for _, x := range r.cells[:min(n, r.used)] {
+				c.text = append(c.text, max(byte(x&0x7F), ' '))
+			}
+			c.text = pad(c.text, n-r.used)
+			return n, flags | packedASCII
+		}
+	}
+	if !r.multi {
+		k := min(n, r.used)
+		at := len(c.text)
+		c.text = extend(c.text, k)
+		dst := c.text[at:]
+		for i, x := range r.cells[:len(dst)] {
+			dst[i] = max(byte(x), ' ')
+		}
+		c.text = pad(c.text, n-k)
+		return n, flags | packedASCII
+	}
+	for _, x := range r.cells[:min(n, r.used)] {
+		var marked bool
+		c.text, marked = tb.appendCell(c.text, x)
+		if marked {
+			flags |= packedClusters
+		}
+	}
+	c.text = pad(c.text, n-r.used)
+	return n, flags
+}
+
+// appendCell appends the packed form of x.
+func (tb *table) appendCell(dst []byte, x cell) (_ []byte, marked bool) {
+	kind := x & cellKind
+	if kind == tail {
+		return dst, false
+	}
+	r := rune(x & cellText)
+	if x&cellCluster == 0 {
+		if kind == spacer || r <= ' ' {
+			return append(dst, ' '), false
+		}
+		if r < 0x80 && kind == narrow {
+			return append(dst, byte(r)), false
+		}
+		if w := classOf(r) & classWidth; w == 1 && kind == narrow || w == 2 && kind == wide {
+			return utf8.AppendRune(dst, r), false
+		}
+	}
+	at := len(dst)
+	dst = tb.appendText(append(dst, clusterMark, 0), x)
+	dst[at+1] = byte(len(dst) - at - 2)
+	if kind == wide {
+		dst[at+1] |= 0x80
+	}
+	return dst, true
+}
+
+// packRuns appends the styles of the first n columns of r, the last run of the
+// default style left out.
+func (tb *table) packRuns(h *history, c *chunk, r *row, n int) {
+	cells := r.cells[:min(n, r.used)]
+	var scratch [MaxCluster * 2]byte
+	for i := 0; i < len(cells); {
+		style := cells[i] >> cellStyle
+		j, size := i, 0
+		for j < len(cells) && cells[j]>>cellStyle == style {
+			switch {
+			case !r.multi || cells[j] < 0x80:
+				size++
+			case cells[j]&cellKind != tail:
+				b, _ := tb.appendCell(scratch[:0], cells[j])
+				size += len(b)
+			}
+			j++
+		}
+		if style == 0 && j == len(cells) {
+			return
+		}
+		c.runs = binary.AppendUvarint(c.runs, uint64(size))
+		c.runs = binary.AppendUvarint(c.runs, uint64(h.localStyle(c, tb, uint32(style))))
+		i = j
+	}
+}
+
+const blanks = "                                                                                "
+
+// pad appends n spaces.
+func pad(dst []byte, n int) []byte {
+	for ; n > len(blanks); n -= len(blanks) {
+		dst = append(dst, blanks...)
+	}
+	if n > 0 {
+		dst = append(dst, blanks[:n]...)
+	}
+	return dst
+}
+
+// extend makes room for n bytes, whose contents are undefined.
+func extend(b []byte, n int) []byte {
+	if len(b)+n <= cap(b) {
+		return b[:len(b)+n]
+	}
+	return append(b, make([]byte, n)...)
+}
+
+// unit returns the bytes and columns of the first cell of packed text.
+func unit(p []byte) (size, width int) {
+	b := p[0]
+	if b < 0x80 {
+		return 1, 1
+	}
+	if b == clusterMark && len(p) > 1 {
+		return min(2+int(p[1]&0x7F), len(p)), 1 + int(p[1]>>7)
+	}
+	r, size := utf8.DecodeRune(p)
+	return size, max(int(classOf(r)&classWidth), 1)
+}
+
+// unitCell returns the cell for a unit, without style.
+func (tb *table) unitCell(p []byte, width int) cell {
+	var c cell
+	if p[0] == clusterMark {
+		c = tb.cluster(p[2:])
+	} else {
+		r, _ := utf8.DecodeRune(p)
+		c = cell(r)
+	}
+	if width == 2 {
+		c |= wide
+	}
+	return c
+}
+
+// unpack makes r what row k of c was packed from.
+func unpack(tb *table, r *row, c *chunk, k, cols int) {
+	p := &c.rows[k]
+	r.reset(p.written)
+	r.wrapped = p.flags&packedWrapped != 0
+	r.reported = p.flags&packedReported != 0
+	text, runs := c.textOf(k), c.runsOf(k)
+	if len(text) == 0 && !r.wrapped {
+		return
+	}
+	if r.cells == nil {
+		r.cells = make([]cell, cols)
+	}
+	r.styled = len(runs) > 0
+	r.multi = p.flags&packedASCII == 0
+	x := 0
+	for len(text) > 0 {
+		n, num := len(text), cell(0)
+		if len(runs) > 0 {
+			var style uint64
+			n, style, runs = nextRun(runs)
+			n = min(n, len(text))
+			if style != 0 && style < uint64(len(c.styles)) {
+				num = cell(tb.style(c.styles[style])) << cellStyle
+			}
+		}
+		for i := 0; i < n; {
+			if text[i] < 0x80 {
+				if x < cols {
+					r.cells[x] = num | cell(text[i])
+					x++
+				}
+				i++
+				continue
+			}
+			size, width := unit(text[i:])
+			if x+width <= cols {
+				r.cells[x] = num | tb.unitCell(text[i:i+size], width)
+				if width == 2 {
+					r.cells[x+1] = num | tail
+				}
+				x += width
+			}
+			i += size
+		}
+		text = text[n:]
+	}
+	if r.wrapped && x == cols-1 {
+		r.cells[x] = spacer
+		r.multi = true
+		x++
+	}
+	r.used = x
+}
+
+func nextRun(runs []byte) (size int, style uint64, rest []byte) {
+	a, n := binary.Uvarint(runs)
+	b, m := binary.Uvarint(runs[n:])
+	return int(a), b, runs[n+m:]
+}

@@ -1,0 +1,3 @@
+package replay
+
+func (t *Terminal) Resize(cols, rows int) {}
