@@ -1,0 +1,186 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"looptape/checkpoint"
+	"looptape/replay"
+	"looptape/store"
+)
+
+// ExportRequest says what to export, in which format: text, raw or asciicast.
+type ExportRequest struct {
+	Pane    string   `json:"pane"`
+	Format  string   `json:"format"`
+	Command []string `json:"-"` // what the pane runs
+}
+
+// ExportResult says which part of the stream an export holds.
+type ExportResult struct {
+	Pane        string `json:"pane"`
+	From        uint64 `json:"from"`
+	Offset      uint64 `json:"offset"`
+	MissedBytes uint64 `json:"missed_bytes"`
+}
+
+// format writes one format of export. begin is called with the state of the
+// terminal in front of the first frame, frame with each frame, end at the end.
+type format interface {
+	begin(t *replay.Terminal, at store.Frame) error
+	frame(f store.Frame) error
+	end() error
+}
+
+// Export writes the whole log of p, as far as it reached when Export was
+// called, to w, in a few pieces at a time. Its memory does not depend on the
+// length of the log.
+func Export(ctx context.Context, p Pane, q ExportRequest, w io.Writer) (*ExportResult, error) {
+	var format format
+	switch q.Format {
+	case "raw":
+		format = &rawExport{w}
+	case "asciicast":
+		format = &asciicast{w: w, command: q.Command}
+	default:
+		format = &transcript{w: w}
+	}
+	end := p.Log().End()
+	first, err := p.Log().Checkpoint(store.Pos{Offset: p.Log().Oldest()})
+	if err != nil {
+		return nil, err
+	}
+	result := &ExportResult{Pane: q.Pane, From: first.Offset, Offset: end.Offset}
+	if err := run(ctx, p.Log(), first, end, format, result); err != nil {
+		return nil, err
+	}
+	return result, format.end()
+}
+
+// run hands the frames [first, end) to format.
+func run(ctx context.Context, log *store.Log, first store.Checkpoint, end store.Pos, format format, result *ExportResult) error {
+	state, err := checkpoint.Decode(first.Blob)
+	if err != nil {
+		return &store.DamagedError{Pane: log.Pane(), Offset: first.Offset, Err: err}
+	}
+	t, err := replay.Restore(state)
+	if err != nil {
+		return &store.DamagedError{Pane: log.Pane(), Offset: first.Offset, Err: err}
+	}
+	r, err := log.Read(first.Pos)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for begun := false; ; {
+		f, err := r.Next()
+		if errors.Is(err, io.EOF) || err == nil && f.Seq >= end.Seq {
+			if !begun {
+				return format.begin(t, store.Frame{Pos: first.Pos})
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !begun {
+			if err := format.begin(t, f); err != nil {
+				return err
+			}
+			begun = true
+		}
+		if f.Kind == store.Gap {
+			result.MissedBytes += f.Lost
+		}
+		if err := format.frame(f); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// rawExport writes the bytes of the stream. Where bytes are missing it writes
+// nothing: the result counts them.
+type rawExport struct{ w io.Writer }
+
+func (e *rawExport) begin(*replay.Terminal, store.Frame) error { return nil }
+func (e *rawExport) end() error                                { return nil }
+
+func (e *rawExport) frame(f store.Frame) error {
+	if f.Kind != store.Output {
+		return nil
+	}
+	_, err := e.w.Write(f.Data)
+	return err
+}
+
+// transcript writes every logical line once, when it leaves the screen for
+// good, and what is on the screen at the end (contract.md, section 9). A rule
+// line marks restarts and gaps.
+type transcript struct {
+	w    io.Writer
+	t    *replay.Terminal
+	line []byte
+	err  error
+}
+
+func (e *transcript) begin(t *replay.Terminal, _ store.Frame) error {
+	e.t = t
+	e.history()
+	t.SetLineSink(func(l replay.Line) { e.write(l.Text) })
+	return e.err
+}
+
+// history writes the lines that were history already where the log begins.
+func (e *transcript) history() {
+	b := e.t.Bounds()
+	var line []byte
+	for row := range e.t.Rows(b.Oldest, b.Active) {
+		line = append(line, row.Text...)
+		if row.Wrapped {
+			continue
+		}
+		n := len(line)
+		for n > 0 && line[n-1] == ' ' {
+			n--
+		}
+		e.write(line[:n])
+		line = line[:0]
+	}
+}
+
+func (e *transcript) write(line []byte) {
+	if e.err != nil {
+		return
+	}
+	e.line = append(append(e.line[:0], line...), '\n')
+	_, e.err = e.w.Write(e.line)
+}
+
+func (e *transcript) frame(f store.Frame) error {
+	at := time.Unix(0, f.Time.Wall).UTC().Format(time.RFC3339)
+	switch f.Kind {
+	case store.Gap:
+		e.t.FlushLines()
+		e.write(fmt.Appendf(nil, "---- looptape: up to %d bytes from offset %d on are missing ----", f.Lost, f.Offset))
+	case replay.MarkRestart:
+		e.t.FlushLines()
+		e.write(fmt.Appendf(nil, "---- looptape: the recording ended at offset %d, %s ----", f.Offset, at))
+	}
+	if e.err == nil {
+		e.err = replay.Apply(e.t, f)
+	}
+	e.t.TakeReplies()
+	e.t.TakeEvents()
+	return e.err
+}
+
+func (e *transcript) end() error {
+	e.t.FlushLines()
+	return e.err
+}

@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"looptape/capture"
+	"looptape/cmd/internal/manifest"
+	"looptape/cmd/internal/wire"
+)
+
+// printers print the results of some verbs for a person.
+var printers = map[string]func(w, notes io.Writer, result []byte) error{
+	"session.create":     printField("session"),
+	"window.create":      printField("pane"),
+	"pane.capture":       printScreen,
+	"pane.capture_rows":  printRows,
+	"pane.capture_since": printSince,
+}
+
+// print writes the result of a verb to stdout.
+func (a *app) print(v *manifest.Verb, result []byte) error {
+	out := bufio.NewWriter(os.Stdout)
+	defer out.Flush()
+	if a.json {
+		_, err := fmt.Fprintf(out, "%s\n", result)
+		return err
+	}
+	if print := printers[v.Name]; print != nil {
+		return print(out, os.Stderr, result)
+	}
+	if len(v.Result) > 0 && v.Filter && v.Result[0].Type == manifest.Array {
+		return printTable(out, v.Result[0], result)
+	}
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, result, "", "  "); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%s\n", indented.Bytes())
+	return err
+}
+
+func printField(name string) func(w, notes io.Writer, result []byte) error {
+	return func(w, _ io.Writer, result []byte) error {
+		var fields map[string]any
+		if err := json.Unmarshal(result, &fields); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(w, fields[name])
+		return err
+	}
+}
+
+func printScreen(w, _ io.Writer, result []byte) error {
+	var r capture.ScreenResult
+	if err := json.Unmarshal(result, &r); err != nil {
+		return err
+	}
+	for line := range strings.SplitSeq(r.Text, "\n") {
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
+	}
+	return nil
+}
+
+func printRows(w, notes io.Writer, result []byte) error {
+	var r capture.RowsResult
+	if err := json.Unmarshal(result, &r); err != nil {
+		return err
+	}
+	for _, line := range r.Lines {
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
+	}
+	if r.Next != nil {
+		fmt.Fprintf(notes, "looptape: rows %d to %d of %d; the next page: --epoch %d --start %d --end %d\n", r.Start, *r.Next-1, r.End-1, r.Epoch, *r.Next, r.End)
+	}
+	return nil
+}
+
+func printSince(w, notes io.Writer, result []byte) error {
+	var r capture.SinceResult
+	if err := json.Unmarshal(result, &r); err != nil {
+		return err
+	}
+	if r.Missed {
+		fmt.Fprintf(notes, "looptape: %d bytes before this are not in the log\n", r.MissedBytes)
+	}
+	if r.Truncated {
+		fmt.Fprintln(notes, "looptape: older text was left out")
+	}
+	if r.Data != nil {
+		w.Write(*r.Data)
+	} else if r.Text != nil {
+		io.WriteString(w, *r.Text)
+		if *r.Text != "" && !strings.HasSuffix(*r.Text, "\n") {
+			fmt.Fprintln(w)
+		}
+	}
+	more := ""
+	if r.More {
+		more = " (there is more)"
+	}
+	if r.Closed {
+		more = " (closed: nothing more can come)"
+	}
+	fmt.Fprintf(notes, "looptape: go on with --cursor %s%s\n", r.Cursor, more)
+	return nil
+}
+
+// printTable prints a list as a table, its columns the fields of the manifest.
+func printTable(w io.Writer, field manifest.Field, result []byte) error {
+	var lists map[string]json.RawMessage
+	if err := json.Unmarshal(result, &lists); err != nil {
+		return err
+	}
+	var items []map[string]json.RawMessage
+	if err := json.Unmarshal(lists[field.Name], &items); err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	var heads []string
+	for _, f := range field.Fields {
+		heads = append(heads, strings.ToUpper(f.Name))
+	}
+	fmt.Fprintln(table, strings.Join(heads, "\t"))
+	for _, item := range items {
+		var cells []string
+		for _, f := range field.Fields {
+			cells = append(cells, cell(item[f.Name]))
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	if lists["more"] != nil {
+		fmt.Fprintln(table, "(there are more than fit)")
+	}
+	return table.Flush()
+}
+
+// cell prints a value in one line without the quotes of JSON. What programs put
+// into it cannot reach the terminal as a control.
+func cell(raw json.RawMessage) string {
+	if raw == nil {
+		return "-"
+	}
+	var value any
+	if json.Unmarshal(raw, &value) != nil {
+		return string(raw)
+	}
+	text := ""
+	switch v := value.(type) {
+	case string:
+		text = v
+	case []any:
+		parts := make([]string, len(v))
+		for i, p := range v {
+			parts[i] = fmt.Sprint(p)
+		}
+		text = strings.Join(parts, " ")
+	case map[string]any:
+		for key, v := range v {
+			text += fmt.Sprintf("%s %v", key, v)
+		}
+	default:
+		text = string(raw)
+	}
+	return strings.Map(func(r rune) rune {
+		if r < 0x20 || r >= 0x7F && r < 0xA0 {
+			return '\uFFFD'
+		}
+		return r
+	}, text)
+}
+
+// stream calls a streaming verb and writes the bytes of its items to stdout, or
+// to the file output by way of a temporary one.
+func (a *app) stream(ctx context.Context, c *wire.Client, v *manifest.Verb, params any, output string) error {
+	if output == "" {
+		return a.streamTo(ctx, c, v, params, os.Stdout)
+	}
+	temp, err := os.CreateTemp(filepath.Dir(output), ".looptape-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name())
+	if err := a.streamTo(ctx, c, v, params, temp); err != nil {
+		temp.Close()
+		return err
+	}
+	if err := temp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), output)
+}
+
+func (a *app) streamTo(ctx context.Context, c *wire.Client, v *manifest.Verb, params any, w io.Writer) error {
+	out := bufio.NewWriterSize(w, 64<<10)
+	result, err := c.Stream(ctx, v.Name, params, func(item json.RawMessage) error {
+		if a.json {
+			_, err := fmt.Fprintf(out, "{\"item\":%s}\n", item)
+			return err
+		}
+		var chunk struct {
+			Data []byte `json:"data"`
+		}
+		if err := json.Unmarshal(item, &chunk); err != nil {
+			return err
+		}
+		_, err := out.Write(chunk.Data)
+		return err
+	})
+	if err == nil && a.json {
+		_, err = fmt.Fprintf(out, "{\"ok\":%s}\n", result)
+	}
+	if ferr := out.Flush(); err == nil {
+		err = ferr
+	}
+	if err == nil {
+		a.noteMissing(result)
+	}
+	return err
+}
+
+// noteMissing says on stderr what an export could not hold.
+func (a *app) noteMissing(result json.RawMessage) {
+	var r capture.ExportResult
+	if json.Unmarshal(result, &r) == nil && r.MissedBytes > 0 && !a.json {
+		fmt.Fprintf(os.Stderr, "looptape: up to %d bytes between offset %d and %d are not in the log\n", r.MissedBytes, r.From, r.Offset)
+	}
+}

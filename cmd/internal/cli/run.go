@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"looptape/capture"
+	"looptape/cmd/internal/wire"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var cols, rows int
+	var wait bool
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- COMMAND [ARGUMENT ...]",
+		Short: "Run a program in a new recorded pane",
+		Long: `Run a program in a new recorded pane, with this environment and in this
+directory, and print the id of the pane. Starts a daemon when none runs. Without
+a command it runs $SHELL.`,
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			c, err := a.connectOrStart(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			pane, err := open(cmd.Context(), c, argv, cols, rows)
+			if err != nil {
+				return err
+			}
+			if !wait {
+				return a.printPane(pane)
+			}
+			return follow(cmd.Context(), c, pane.Pane)
+		},
+	}
+	cmd.Flags().IntVar(&cols, "cols", 80, "width of the pane in columns")
+	cmd.Flags().IntVar(&rows, "rows", 24, "height of the pane in rows")
+	cmd.Flags().BoolVar(&wait, "wait", false, "print what the program writes, and exit with its exit code")
+	cmd.Flags().SetInterspersed(false)
+	return cmd
+}
+
+// paneIDs are the results of window.create.
+type paneIDs struct {
+	Session string `json:"session"`
+	Window  string `json:"window"`
+	Pane    string `json:"pane"`
+}
+
+func (a *app) printPane(p paneIDs) error {
+	if !a.json {
+		fmt.Println(p.Pane)
+		return nil
+	}
+	raw, err := wire.Marshal(p)
+	if err == nil {
+		_, err = fmt.Printf("%s\n", raw)
+	}
+	return err
+}
+
+// open makes a session with one window that runs argv as this process would.
+func open(ctx context.Context, c *wire.Client, argv []string, cols, rows int) (p paneIDs, err error) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return p, err
+	}
+	raw, err := c.Call(ctx, "session.create", map[string]any{})
+	if err == nil {
+		err = json.Unmarshal(raw, &p)
+	}
+	if err != nil {
+		return p, err
+	}
+	if len(argv) == 0 {
+		argv = []string{shell()}
+	}
+	raw, err = c.Call(ctx, "window.create", map[string]any{
+		"session": p.Session, "argv": argv, "cwd": cwd, "cols": cols, "rows": rows,
+		"env": environment(), "clean_env": true,
+	})
+	if err != nil {
+		c.Call(ctx, "session.kill", map[string]string{"session": p.Session})
+		return p, err
+	}
+	return p, json.Unmarshal(raw, &p)
+}
+
+func shell() string {
+	if s := os.Getenv("SHELL"); s != "" {
+		return s
+	}
+	return "/bin/sh"
+}
+
+// environment is this process's, without what describes its own terminal and
+// without the token.
+func environment() map[string]string {
+	env := map[string]string{}
+	for _, kv := range without(os.Environ(), "LOOPTAPE_TOKEN", "TERM", "COLORTERM", "COLUMNS", "LINES") {
+		for i := range kv {
+			if kv[i] == '=' && i > 0 {
+				env[kv[:i]] = kv[i+1:]
+				break
+			}
+		}
+	}
+	return env
+}
+
+// follow copies what a pane writes to stdout, and exits as its program does.
+// An interrupt ends the following, not the program.
+func follow(ctx context.Context, c *wire.Client, pane string) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	code, err := copyStream(ctx, c, pane)
+	if ctx.Err() != nil {
+		fmt.Fprintf(os.Stderr, "\nlooptape: pane %s goes on: 'looptape pane capture --pane %s' shows it, 'looptape pane kill --pane %s' ends it\n", pane, pane, pane)
+		return exitCode(130)
+	}
+	if err == nil && code != 0 {
+		err = exitCode(code)
+	}
+	return err
+}
+
+// poll is how often a pane is asked whether its program has exited while it
+// writes nothing, in milliseconds: a grandchild may hold the terminal.
+const poll = 200
+
+// copyStream copies the stream until the program has exited and its output is
+// copied, and returns its exit code.
+func copyStream(ctx context.Context, c *wire.Client, pane string) (code int, err error) {
+	params := map[string]any{"pane": pane, "since": 0, "format": "raw", "max_bytes": 1 << 20, "wait_ms": poll}
+	exited := false
+	for {
+		var r capture.SinceResult
+		if err := call(ctx, c, "pane.capture_since", params, &r); err != nil {
+			return 0, err
+		}
+		if r.Missed {
+			fmt.Fprintf(os.Stderr, "looptape: %d bytes are missing here\n", r.MissedBytes)
+		}
+		if r.Data == nil {
+			return 0, &wire.Error{Code: "internal.stream", Message: "the recording of pane " + pane + " is shorter than what was read of it before"}
+		}
+		if _, err := os.Stdout.Write(*r.Data); err != nil {
+			return 0, err
+		}
+		params = map[string]any{"cursor": r.Cursor, "format": "raw", "max_bytes": 1 << 20, "wait_ms": poll}
+		if len(*r.Data) > 0 && !r.Closed {
+			continue
+		}
+		if r.Closed || exited {
+			break
+		}
+		var info struct {
+			State string `json:"state"`
+		}
+		if err := call(ctx, c, "pane.get", map[string]any{"pane": pane}, &info); err != nil {
+			return 0, err
+		}
+		exited = info.State != "running" // once more: the last bytes may have come meanwhile
+	}
+	return exitOf(ctx, c, pane)
+}
+
+// exitOf is the exit code of a pane's program: its own, or 128 and the signal's
+// number.
+func exitOf(ctx context.Context, c *wire.Client, pane string) (int, error) {
+	var info struct {
+		Exit *struct {
+			Code   *int   `json:"code"`
+			Signal string `json:"signal"`
+		} `json:"exit"`
+	}
+	if err := call(ctx, c, "pane.get", map[string]any{"pane": pane}, &info); err != nil {
+		return 0, err
+	}
+	switch {
+	case info.Exit == nil:
+		return 0, &wire.Error{Code: "internal.exit", Message: "nobody knows how the program of pane " + pane + " ended"}
+	case info.Exit.Code != nil:
+		return *info.Exit.Code, nil
+	}
+	return 128 + int(unix.SignalNum(info.Exit.Signal)), nil
+}
+
+func call(ctx context.Context, c *wire.Client, verb string, params, into any) error {
+	raw, err := c.Call(ctx, verb, params)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, into)
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"looptape/cmd/internal/daemon"
+	"looptape/cmd/internal/wire"
+)
+
+func (a *app) serveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Run the daemon in the foreground until SIGTERM or SIGINT",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := a.dir()
+			if err != nil {
+				return err
+			}
+			// Caught rather than ignored, so that programs in panes start with
+			// their defaults.
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+			defer stop()
+			err = daemon.Serve(ctx, daemon.Config{
+				Dir: dir, Socket: daemon.ResolveSocket(a.socketFlag, dir),
+				Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+			}, func() {})
+			if err != nil {
+				return &wire.Error{Code: "unavailable.daemon", Message: err.Error()}
+			}
+			return nil
+		},
+	}
+}
+
+// startPatience is how long a daemon may take to listen.
+const startPatience = 20 * time.Second
+
+// connectOrStart connects as the owner. When no daemon runs, it starts one in
+// the background.
+func (a *app) connectOrStart(ctx context.Context) (*wire.Client, error) {
+	c, err := a.connect(ctx, "@owner", wire.CeilingMaxFrame)
+	var e *wire.Error
+	if err == nil || !errors.As(err, &e) || e.Code != "unavailable.daemon" {
+		return c, err
+	}
+	dir, err := a.dir()
+	if err != nil {
+		return nil, err
+	}
+	ended, log, err := startDaemon(dir, daemon.ResolveSocket(a.socketFlag, dir))
+	if err != nil {
+		return nil, &wire.Error{Code: "unavailable.daemon", Message: "no daemon could be started: " + err.Error()}
+	}
+	for deadline := time.Now().Add(startPatience); time.Now().Before(deadline); {
+		if c, err := a.connect(ctx, "@owner", wire.CeilingMaxFrame); err == nil {
+			return c, nil
+		}
+		select {
+		case <-ended:
+			// Somebody else may have started one at the same moment.
+			if c, err := a.connect(ctx, "@owner", wire.CeilingMaxFrame); err == nil {
+				return c, nil
+			}
+			return nil, &wire.Error{Code: "unavailable.daemon", Message: "no daemon could be started: " + lastLine(log)}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil, &wire.Error{Code: "unavailable.daemon", Message: fmt.Sprintf("a daemon was started, but it does not listen yet: see %s", log)}
+}
+
+// startDaemon starts this program as a daemon: a session of its own, nothing
+// inherited, its output in daemon.log. ended is closed when it ends.
+func startDaemon(dir, socket string) (ended <-chan struct{}, log string, err error) {
+	if err := daemon.PrepareDir(dir); err != nil {
+		return nil, "", err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, "", err
+	}
+	log = filepath.Join(dir, daemon.LogName)
+	out, err := os.OpenFile(log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, "", err
+	}
+	defer out.Close()
+	cmd := exec.Command(self, "serve", "--dir", dir, "--socket", socket)
+	cmd.Args[0] = os.Args[0]
+	cmd.Dir = "/"
+	cmd.Env = without(os.Environ(), "LOOPTAPE_TOKEN")
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, "", err
+	}
+	done := make(chan struct{})
+	go reap(cmd, done)
+	return done, log, nil
+}
+
+// reap waits for the daemon to end, which is after this program as a rule;
+// nobody waits for it.
+func reap(cmd *exec.Cmd, done chan<- struct{}) {
+	cmd.Wait()
+	close(done)
+}
+
+// without is env without the named variables.
+func without(env []string, names ...string) []string {
+	var kept []string
+next:
+	for _, kv := range env {
+		for _, name := range names {
+			if strings.HasPrefix(kv, name+"=") {
+				continue next
+			}
+		}
+		kept = append(kept, kv)
+	}
+	return kept
+}
+
+// lastLine is the last line of a file, as it says why a daemon ended.
+func lastLine(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return "see " + path
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > 4096 {
+		f.Seek(-4096, io.SeekEnd)
+	}
+	raw, _ := io.ReadAll(f)
+	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	return strings.TrimPrefix(lines[len(lines)-1], "looptape: ")
+}

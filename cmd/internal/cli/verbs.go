@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"looptape/cmd/internal/manifest"
+	"looptape/cmd/internal/wire"
+)
+
+// addVerbs adds a command for each verb of the manifest below root.
+func (a *app) addVerbs(root *cobra.Command) {
+	groups := map[string]*cobra.Command{}
+	for i := range manifest.Verbs {
+		v := &manifest.Verbs[i]
+		words := v.Command()
+		parent := root
+		if len(words) == 2 {
+			if parent = groups[words[0]]; parent == nil {
+				parent = &cobra.Command{Use: words[0], Short: fmt.Sprintf("Verbs about a %s", words[0]), RunE: needsVerb, Args: cobra.ArbitraryArgs}
+				groups[words[0]] = parent
+				root.AddCommand(parent)
+			}
+		}
+		parent.AddCommand(a.verbCommand(v, words[len(words)-1]))
+	}
+}
+
+func needsVerb(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s has no verb %q: '%s --help' lists them", cmd.CommandPath(), args[0], cmd.CommandPath())
+	}
+	return cmd.Help()
+}
+
+func (a *app) verbCommand(v *manifest.Verb, name string) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{Use: name, Short: v.Summary, Args: cobra.NoArgs}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.runVerb(cmd, v, output) }
+	for i := range v.Params {
+		p := &v.Params[i]
+		usage := p.Summary
+		if p.Choices != nil {
+			usage += " (" + strings.Join(p.Choices, ", ") + ")"
+		}
+		if p.Default != nil {
+			usage += fmt.Sprintf(" (default %v)", p.Default)
+		}
+		switch p.Type {
+		case manifest.Boolean:
+			cmd.Flags().Bool(flagName(p), false, usage)
+		default:
+			cmd.Flags().Var(&text{kind: flagKind(p)}, flagName(p), usage)
+		}
+	}
+	if v.Streams {
+		cmd.Flags().StringVar(&output, "output", "", "write to this file, which appears when it is complete")
+	}
+	return cmd
+}
+
+func flagName(p *manifest.Param) string { return strings.ReplaceAll(p.Name, "_", "-") }
+
+// flagKind is the word for a flag's value in a help text.
+func flagKind(p *manifest.Param) string {
+	switch p.Type {
+	case manifest.Array:
+		return "JSON array"
+	case manifest.Object:
+		return "JSON object"
+	case manifest.Bytes:
+		return "base64"
+	}
+	return string(p.Type)
+}
+
+// text is a flag that takes any text: what it means is the daemon's to say.
+type text struct {
+	value string
+	kind  string
+}
+
+func (t *text) String() string     { return t.value }
+func (t *text) Set(s string) error { t.value = s; return nil }
+func (t *text) Type() string       { return t.kind }
+
+// runVerb calls v with the flags that were given.
+func (a *app) runVerb(cmd *cobra.Command, v *manifest.Verb, output string) error {
+	params := map[string]json.RawMessage{}
+	for i := range v.Params {
+		p := &v.Params[i]
+		if flag := cmd.Flags().Lookup(flagName(p)); flag.Changed {
+			params[p.Name] = argument(p, flag.Value.String())
+		}
+	}
+	frame := wire.CeilingMaxFrame
+	if v.Name == "pane.capture" || v.Name == "pane.capture_rows" {
+		frame = wire.DefaultMaxFrame
+	}
+	c, err := a.connect(cmd.Context(), os.Getenv("LOOPTAPE_TOKEN"), frame)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if v.Streams {
+		return a.stream(cmd.Context(), c, v, params, output)
+	}
+	result, err := c.Call(cmd.Context(), v.Name, params)
+	if err != nil {
+		return err
+	}
+	return a.print(v, result)
+}
+
+var integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+// argument makes JSON of a flag's text. Text that is not of the parameter's
+// type goes along as a string, for the daemon to refuse.
+func argument(p *manifest.Param, text string) json.RawMessage {
+	switch p.Type {
+	case manifest.Integer:
+		if integer.MatchString(text) {
+			return json.RawMessage(text)
+		}
+	case manifest.Boolean:
+		return json.RawMessage(text)
+	case manifest.Array, manifest.Object:
+		if json.Valid([]byte(text)) {
+			return json.RawMessage(text)
+		}
+	}
+	raw, _ := wire.Marshal(text) // a string can always be written
+	return raw
+}

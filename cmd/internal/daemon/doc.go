@@ -1,0 +1,30 @@
+// Package daemon is looptape's server: it owns a state directory, the panes in
+// it, and the socket on which they are reached.
+//
+// # The state directory
+//
+//	store/          the log of every pane, and the records of sessions and windows
+//	owner.token     who bears it is the owner
+//	audit.jsonl     one line for each denial
+//	daemon.log      of a daemon that was started in the background
+//	looptape.sock   the socket
+//
+// The directory is 0700 and the files are 0600. One daemon at a time owns it:
+// the store's lock decides.
+//
+// # A request
+//
+// It is decided in a fixed order (contract.md, section 3): is it well formed,
+// may the caller, are the parameters right, does the object exist, and only
+// then what the verb itself says. The order and the rights come from the
+// manifest; each verb is a file of this package, and holds only the last step.
+//
+// # Panes
+//
+// A pane is live (package recorder) or an archive. An archive is hydrated when
+// it is first read, at most two at a time, and the terminals of the eight read
+// last are kept. When the daemon starts after a crash, the logs of panes that
+// were live are continued by a gap and a mark when they are first touched.
+//
+// The package reads no terminal and no log by itself: package capture does.
+package daemon

@@ -1,0 +1,276 @@
+package daemon
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"looptape/cmd/internal/manifest"
+	"looptape/recorder"
+	"looptape/replay"
+	"looptape/store"
+)
+
+// Records of the store, in JSON, under "session/N" and "window/N". A window and
+// its pane are one record, so that neither is ever without the other.
+const (
+	sessionKey = "session/"
+	windowKey  = "window/"
+)
+
+// session is the record of a session.
+type session struct {
+	ID      uint64     `json:"id"`
+	Name    string     `json:"name"`
+	Created time.Time  `json:"created"`
+	Killed  *time.Time `json:"killed,omitempty"`
+
+	version int // counts changes
+}
+
+// window is the record of a window and its pane, and what the pane is now.
+type window struct {
+	ID      uint64     `json:"id"`
+	Session uint64     `json:"session"`
+	Created time.Time  `json:"created"`
+	Killed  *time.Time `json:"killed,omitempty"`
+	Pane    paneRecord `json:"pane"`
+
+	version int            // counts changes
+	live    *recorder.Pane // nil for an archive
+	archive *archive       // what is read once nothing is recorded any more
+}
+
+// paneRecord is the lasting part of a pane.
+type paneRecord struct {
+	ID         uint64     `json:"id"`
+	Argv       []string   `json:"argv"`
+	Cwd        string     `json:"cwd"`
+	Scrollback int        `json:"scrollback"`
+	Started    time.Time  `json:"started"`
+	Ended      *time.Time `json:"ended,omitempty"`
+	Exit       *exit      `json:"exit,omitempty"`
+	// Archived says that the log ends in the mark of its recording's end.
+	Archived bool `json:"archived,omitempty"`
+}
+
+// exit is how a program ended, as results show it: exactly one is set.
+type exit struct {
+	Code   *int   `json:"code,omitempty"`
+	Signal string `json:"signal,omitempty"`
+}
+
+func newExit(e replay.Exit) *exit {
+	if e.Signaled {
+		return &exit{Signal: recorder.SignalName(e.Number)}
+	}
+	return &exit{Code: &e.Number}
+}
+
+// registry holds the sessions, windows and panes of a state directory. What it
+// hands out are copies, but for live and archive, which look after themselves.
+type registry struct {
+	store *store.Store
+
+	mu       sync.Mutex
+	sessions map[uint64]*session
+	windows  map[uint64]*window
+	panes    map[uint64]*window // by the number of the pane
+	next     struct{ session, window, pane uint64 }
+}
+
+// loadRegistry reads all records.
+func loadRegistry(st *store.Store) (*registry, error) {
+	r := &registry{
+		store:    st,
+		sessions: make(map[uint64]*session),
+		windows:  make(map[uint64]*window),
+		panes:    make(map[uint64]*window),
+	}
+	for record, err := range st.Scan(sessionKey) {
+		var s session
+		if err := readRecord(record, err, &s); err != nil {
+			return nil, err
+		}
+		r.sessions[s.ID] = &s
+		r.next.session = max(r.next.session, s.ID+1)
+	}
+	for record, err := range st.Scan(windowKey) {
+		var w window
+		if err := readRecord(record, err, &w); err != nil {
+			return nil, err
+		}
+		r.windows[w.ID], r.panes[w.Pane.ID] = &w, &w
+		r.next.window = max(r.next.window, w.ID+1)
+		r.next.pane = max(r.next.pane, w.Pane.ID+1)
+	}
+	return r, nil
+}
+
+func readRecord(record store.Record, err error, into any) error {
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(record.Value, into); err != nil {
+		return fmt.Errorf("the record %s is damaged: %w", record.Key, err)
+	}
+	return nil
+}
+
+// put makes a record durable.
+func (r *registry) put(key string, id uint64, record any) error {
+	value, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	return r.store.Put(fmt.Sprintf("%s%d", key, id), value)
+}
+
+// addSession makes a session. An empty name is its id.
+func (r *registry) addSession(name string) (session, error) {
+	r.mu.Lock()
+	s := session{ID: r.next.session, Name: name, Created: time.Now().UTC()}
+	r.next.session++
+	r.mu.Unlock()
+	if s.Name == "" {
+		s.Name = formatID(manifest.Session, s.ID)
+	}
+	if err := r.put(sessionKey, s.ID, s); err != nil {
+		return s, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sessions[s.ID] = &s
+	return s, nil
+}
+
+// newWindow numbers a window and its pane. It is nobody's until addWindow.
+func (r *registry) newWindow(sessionID uint64, pane paneRecord) window {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := window{ID: r.next.window, Session: sessionID, Created: pane.Started, Pane: pane}
+	w.Pane.ID = r.next.pane
+	r.next.window++
+	r.next.pane++
+	return w
+}
+
+// forget removes the record of a window that came to nothing.
+func (r *registry) forget(id uint64) error {
+	return r.store.Delete(fmt.Sprintf("%s%d", windowKey, id))
+}
+
+func (r *registry) addWindow(w window) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.windows[w.ID], r.panes[w.Pane.ID] = &w, &w
+}
+
+// setArchive says what the pane of a window is read from when it is not live.
+func (r *registry) setArchive(id uint64, a *archive) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.windows[id].archive = a
+}
+
+// session returns a session that has not been killed.
+func (r *registry) session(id uint64) (session, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, ok := r.sessions[id]
+	if !ok || s.Killed != nil {
+		return session{}, false
+	}
+	return *s, true
+}
+
+// window returns a window that has not been killed.
+func (r *registry) window(id uint64) (window, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w, ok := r.windows[id]
+	if !ok || w.Killed != nil {
+		return window{}, false
+	}
+	return *w, true
+}
+
+// pane returns the window of a pane, killed or not.
+func (r *registry) pane(id uint64) (window, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w, ok := r.panes[id]
+	if !ok {
+		return window{}, false
+	}
+	return *w, true
+}
+
+// updateSession changes a session and makes the change durable.
+func (r *registry) updateSession(id uint64, change func(*session)) error {
+	r.mu.Lock()
+	s := r.sessions[id]
+	change(s)
+	s.version++
+	r.mu.Unlock()
+	return r.persist(func() (int, string, any) { return s.version, sessionKey, *s }, id)
+}
+
+// updateWindow changes a window and makes the change durable.
+func (r *registry) updateWindow(id uint64, change func(*window)) error {
+	r.mu.Lock()
+	w := r.windows[id]
+	change(w)
+	w.version++
+	r.mu.Unlock()
+	return r.persist(func() (int, string, any) { return w.version, windowKey, *w }, id)
+}
+
+// persist puts a record until what it put last is what the record is: of two
+// updates at once, the older one may reach the store after the newer one.
+func (r *registry) persist(snapshot func() (version int, key string, record any), id uint64) error {
+	r.mu.Lock()
+	version, key, record := snapshot()
+	r.mu.Unlock()
+	for {
+		if err := r.put(key, id, record); err != nil {
+			return err
+		}
+		r.mu.Lock()
+		written := version
+		version, _, record = snapshot()
+		r.mu.Unlock()
+		if version == written {
+			return nil
+		}
+	}
+}
+
+// allSessions lists the sessions that have not been killed, oldest first.
+func (r *registry) allSessions() []session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []session
+	for _, s := range r.sessions {
+		if s.Killed == nil {
+			list = append(list, *s)
+		}
+	}
+	slices.SortFunc(list, func(a, b session) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// allWindows lists all windows, killed ones included, oldest first.
+func (r *registry) allWindows() []window {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []window
+	for _, w := range r.windows {
+		list = append(list, *w)
+	}
+	slices.SortFunc(list, func(a, b window) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}

@@ -1,0 +1,271 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"looptape/capture"
+	"looptape/cmd/internal/grant"
+	"looptape/cmd/internal/wire"
+	"looptape/recorder"
+	"looptape/store"
+)
+
+// Version is looptape's.
+const Version = "0.1.0"
+
+const (
+	maxClients = 1024
+	maxPanes   = 512
+	// stopPatience is how long a stop waits for the disk.
+	stopPatience = 10 * time.Second
+	// lastWords is how long clients may take to read their last answers.
+	lastWords = time.Second
+)
+
+// Config says where a daemon lives.
+type Config struct {
+	Dir    string // state directory, absolute
+	Socket string
+	Logger *slog.Logger
+}
+
+// Server is a running daemon.
+type Server struct {
+	dir      string
+	logger   *slog.Logger
+	born     time.Time
+	store    *store.Store
+	grants   *grant.Authority
+	registry *registry
+	archives *archives
+
+	// life ends when the daemon begins to stop: verbs that wait end with it.
+	life    context.Context
+	endLife context.CancelFunc
+
+	running atomic.Int32 // programs in panes
+	watches sync.WaitGroup
+
+	mu       sync.Mutex
+	stopping bool
+	calls    sync.WaitGroup // verbs that began before stopping
+}
+
+// Serve runs a daemon until ctx ends, and returns when everything that its
+// panes wrote is on disk. ready is called once, when it listens.
+func Serve(ctx context.Context, c Config, ready func()) error {
+	if os.Getenv("GOMAXPROCS") == "" {
+		// With two, readers of PTYs starve behind two goroutines that compute.
+		runtime.GOMAXPROCS(max(4, runtime.NumCPU()))
+	}
+	if err := PrepareDir(c.Dir); err != nil {
+		return err
+	}
+	st, err := openStore(c)
+	if err != nil {
+		return err
+	}
+	s := &Server{dir: c.Dir, logger: c.Logger, born: time.Now().UTC(), store: st, archives: newArchives(st)}
+	s.life, s.endLife = context.WithCancel(context.Background())
+	err = s.serve(ctx, c, ready)
+	return errors.Join(err, st.Close())
+}
+
+func openStore(c Config) (*store.Store, error) {
+	path := filepath.Join(c.Dir, "store")
+	st, err := store.Open(path, store.Options{Logger: c.Logger})
+	var damaged *store.DamagedError
+	switch {
+	case errors.Is(err, store.ErrLocked):
+		return nil, fmt.Errorf("another daemon runs in %s: talk to it, or give another --dir", c.Dir)
+	case errors.Is(err, store.ErrNotStore):
+		return nil, fmt.Errorf("%s holds something that is no store of looptape's: give another --dir", path)
+	case errors.Is(err, store.ErrNewerVersion):
+		return nil, fmt.Errorf("%s was written by a newer looptape: use that one (%w)", path, err)
+	case errors.Is(err, syscall.ENOSPC):
+		return nil, fmt.Errorf("the disk of %s is full: free some space, then start again (%w)", c.Dir, err)
+	case errors.As(err, &damaged):
+		return nil, fmt.Errorf("%s is damaged and was left as it is: move it away to start afresh, or restore it from a backup (%w)", path, err)
+	}
+	return st, err
+}
+
+// serve is Serve with the store open.
+func (s *Server) serve(ctx context.Context, c Config, ready func()) (err error) {
+	if s.grants, err = grant.Open(s.dir); err != nil {
+		return err
+	}
+	defer s.grants.Close()
+	if s.registry, err = loadRegistry(s.store); err != nil {
+		return err
+	}
+	for _, w := range s.registry.allWindows() {
+		s.registry.setArchive(w.ID, s.archives.open(w.Pane.ID))
+	}
+	listener, err := listen(c.Socket)
+	if err != nil {
+		return err
+	}
+	gone, hangUp := context.WithCancel(context.Background())
+	accepted := make(chan struct{})
+	go s.accept(gone, listener, accepted)
+	s.logger.Info("listening", "socket", c.Socket, "pid", os.Getpid(), "version", Version)
+	ready()
+
+	<-ctx.Done()
+	s.logger.Info("stopping")
+	s.stop()
+	listener.Close()
+	hangUp()
+	<-accepted
+	return nil
+}
+
+// accept takes connections until the listener is closed, and returns when all
+// of them have ended. serve waits for it.
+func (s *Server) accept(ctx context.Context, l *net.UnixListener, done chan<- struct{}) {
+	defer close(done)
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	slots := make(chan struct{}, maxClients)
+	for {
+		nc, err := l.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of descriptors: they come back as clients go
+			s.logger.Error("accept", "err", err)
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		if !samePeer(nc) {
+			nc.Close()
+			continue
+		}
+		select {
+		case slots <- struct{}{}:
+		default:
+			s.logger.Warn("connection refused: too many clients", "max", maxClients)
+			nc.Close()
+			continue
+		}
+		clients.Add(1)
+		go s.client(ctx, nc, slots, &clients)
+	}
+}
+
+// client serves one connection. It ends with it; accept waits for it.
+func (s *Server) client(ctx context.Context, nc *net.UnixConn, slots <-chan struct{}, clients *sync.WaitGroup) {
+	defer clients.Done()
+	defer func() { <-slots }()
+	wire.Serve(ctx, nc, s)
+}
+
+// begin admits a verb unless the daemon is stopping. The caller ends an
+// admitted one by s.calls.Done.
+func (s *Server) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stopping {
+		s.calls.Add(1)
+	}
+	return !s.stopping
+}
+
+// stop ends all verbs and all recordings. What was recorded is durable when it
+// returns, or the log says why not.
+func (s *Server) stop() {
+	s.mu.Lock()
+	s.stopping = true
+	s.mu.Unlock()
+	s.endLife()
+	s.calls.Wait()
+	var panes sync.WaitGroup
+	for _, w := range s.registry.allWindows() {
+		if w.live != nil {
+			panes.Go(func() { s.stopPane(w) })
+		}
+	}
+	panes.Wait()
+	s.watches.Wait()
+}
+
+// stopPane ends one recording.
+func (s *Server) stopPane(w window) {
+	w.live.Stop()
+	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+	defer cancel()
+	err := w.live.Log().Sync(ctx)
+	if err == nil && w.live.Fault() == nil {
+		err = s.registry.updateWindow(w.ID, func(w *window) { w.Pane.Archived = true })
+	}
+	if err != nil {
+		s.logger.Error("the end of a recording is not on disk", "pane", w.Pane.ID, "err", err)
+	}
+}
+
+// watch follows a live pane and records how its program ended. It ends when
+// the recording does; stop waits for it.
+func (s *Server) watch(w window) {
+	defer s.watches.Done()
+	select {
+	case <-w.live.Exited():
+	case <-w.live.Stopped():
+	}
+	s.running.Add(-1)
+	if e, ended, ok := w.live.Exit(); ok {
+		ended = ended.UTC()
+		if err := s.registry.updateWindow(w.ID, func(w *window) { w.Pane.Exit, w.Pane.Ended = newExit(e), &ended }); err != nil {
+			s.logger.Error("the exit of a program is not on disk", "pane", w.Pane.ID, "err", err)
+		}
+	}
+	<-w.live.Stopped()
+}
+
+// source is what the pane of w is read from.
+func (s *Server) source(ctx context.Context, w window) (capture.Pane, error) {
+	if w.live != nil {
+		select {
+		case <-w.live.Stopped(): // by a fault, or by the daemon's stop
+		default:
+			return w.live, nil
+		}
+	}
+	log, err := w.archive.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return recording{w.archive, log}, nil
+}
+
+// state is the state of the pane of w.
+func (w *window) state() string {
+	if w.live == nil {
+		return "archived"
+	}
+	select {
+	case <-w.live.Stopped():
+		return "archived"
+	case <-w.live.Exited():
+		return "exited"
+	default:
+		return "running"
+	}
+}
+
+// The two things that are read as a pane.
+var (
+	_ capture.Pane = (*recorder.Pane)(nil)
+	_ capture.Pane = recording{}
+)

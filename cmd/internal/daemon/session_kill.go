@@ -1,0 +1,35 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"looptape/cmd/internal/manifest"
+)
+
+func (s *Server) sessionKill(ctx context.Context, r *request) (any, error) {
+	found, err := s.findSession(r)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now().UTC()
+	if err := s.registry.updateSession(found.ID, func(se *session) { se.Killed = &now }); err != nil {
+		return nil, err
+	}
+	var kills sync.WaitGroup
+	var mu sync.Mutex
+	for _, w := range s.registry.allWindows() {
+		if w.Session == found.ID && w.Killed == nil {
+			kills.Go(func() {
+				if e := s.killWindow(ctx, w); e != nil {
+					mu.Lock()
+					err = e
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	kills.Wait()
+	return map[string]string{"session": formatID(manifest.Session, found.ID)}, err
+}

@@ -1,0 +1,28 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"looptape/cmd/internal/manifest"
+)
+
+func (s *Server) sessionList(_ context.Context, r *request) (any, error) {
+	type item struct {
+		Session string    `json:"session"`
+		Name    string    `json:"name"`
+		Created time.Time `json:"created"`
+		Windows []string  `json:"windows"`
+	}
+	windows := make(map[uint64][]string)
+	for _, w := range s.registry.allWindows() {
+		if w.Killed == nil {
+			windows[w.Session] = append(windows[w.Session], formatID(manifest.Window, w.ID))
+		}
+	}
+	list := []item{}
+	for _, se := range s.registry.allSessions() {
+		list = append(list, item{formatID(manifest.Session, se.ID), se.Name, se.Created, append([]string{}, windows[se.ID]...)})
+	}
+	return page(r, "sessions", list)
+}

@@ -1,0 +1,137 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"looptape/cmd/internal/manifest"
+	"looptape/cmd/internal/wire"
+	"looptape/recorder"
+)
+
+// windowParams are the parameters of window.create.
+type windowParams struct {
+	Cols       int               `json:"cols"`
+	Rows       int               `json:"rows"`
+	Argv       []string          `json:"argv"`
+	Cwd        string            `json:"cwd"`
+	Env        map[string]string `json:"env"`
+	CleanEnv   bool              `json:"clean_env"`
+	Scrollback int               `json:"scrollback"`
+}
+
+func (s *Server) windowCreate(_ context.Context, r *request) (any, error) {
+	var p windowParams
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	session, err := s.findSession(r)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Argv) == 0 {
+		p.Argv = []string{shell()}
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if s.running.Add(1) > maxPanes {
+		s.running.Add(-1)
+		return nil, &wire.Error{Code: "limit.panes", Message: "the daemon runs as many programs as it can: end one", Data: map[string]int{"max": maxPanes}}
+	}
+	w, err := s.start(session, &p)
+	if err != nil {
+		s.running.Add(-1)
+		return nil, err
+	}
+	return struct {
+		Session string `json:"session"`
+		Window  string `json:"window"`
+		Pane    string `json:"pane"`
+	}{formatID(manifest.Session, w.Session), formatID(manifest.Window, w.ID), formatID(manifest.Pane, w.Pane.ID)}, nil
+}
+
+// start makes the window: its record, its log, then the program. When the
+// program cannot be started, nothing of it stays.
+func (s *Server) start(in session, p *windowParams) (window, error) {
+	cwd := p.Cwd
+	if cwd == "" {
+		cwd, _ = os.Getwd()
+	}
+	w := s.registry.newWindow(in.ID, paneRecord{Argv: p.Argv, Cwd: cwd, Scrollback: p.Scrollback, Started: time.Now().UTC()})
+	if err := s.registry.put(windowKey, w.ID, w); err != nil {
+		return w, err
+	}
+	log, err := s.store.Create(w.Pane.ID)
+	if err != nil {
+		return w, errors.Join(err, s.registry.forget(w.ID))
+	}
+	w.live, err = recorder.Start(log, recorder.Config{
+		Argv: p.Argv, Dir: p.Cwd, Env: p.environment(formatID(manifest.Pane, w.Pane.ID)),
+		Cols: p.Cols, Rows: p.Rows, Scrollback: p.Scrollback,
+		Logger: s.logger.With("pane", w.Pane.ID),
+	})
+	if err != nil {
+		return w, errors.Join(err, s.store.Remove(w.Pane.ID), s.registry.forget(w.ID))
+	}
+	w.archive = s.archives.open(w.Pane.ID)
+	s.registry.addWindow(w)
+	s.watches.Add(1)
+	go s.watch(w)
+	return w, nil
+}
+
+// check finds what no program can be started with.
+func (p *windowParams) check() error {
+	broken := func(param, message string) error {
+		return &wire.Error{Code: "invalid_params." + param, Message: message, Data: map[string]string{"param": param}}
+	}
+	for _, a := range p.Argv {
+		if strings.ContainsRune(a, 0) {
+			return broken("argv", "an argument holds a NUL")
+		}
+	}
+	for name, value := range p.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return broken("env", "the variable "+name+" cannot be set: its name is empty or holds '=', or it holds a NUL")
+		}
+	}
+	if strings.ContainsRune(p.Cwd, 0) {
+		return broken("cwd", "the directory holds a NUL")
+	}
+	return nil
+}
+
+// environment is the whole environment of a program in the pane id. The
+// caller's token stays outside unless p names it.
+func (p *windowParams) environment(id string) []string {
+	env := make(map[string]string)
+	if !p.CleanEnv {
+		for _, kv := range os.Environ() {
+			name, value, _ := strings.Cut(kv, "=")
+			env[name] = value
+		}
+		delete(env, "LOOPTAPE_TOKEN")
+	}
+	env["TERM"], env["COLORTERM"] = "xterm-256color", "truecolor"
+	maps.Copy(env, p.Env)
+	env["LOOPTAPE_PANE"] = id
+	list := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}
+
+// shell is what runs in a window without argv.
+func shell() string {
+	if s := os.Getenv("SHELL"); s != "" {
+		return s
+	}
+	return "/bin/sh"
+}

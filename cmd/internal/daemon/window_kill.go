@@ -1,0 +1,34 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"looptape/cmd/internal/manifest"
+	"looptape/recorder"
+)
+
+func (s *Server) windowKill(ctx context.Context, r *request) (any, error) {
+	w, err := s.findWindow(r)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"window": formatID(manifest.Window, w.ID)}, s.killWindow(ctx, w)
+}
+
+// killWindow closes a window and ends its program, if it has one.
+func (s *Server) killWindow(ctx context.Context, w window) error {
+	now := time.Now().UTC()
+	if err := s.registry.updateWindow(w.ID, func(w *window) { w.Killed = &now }); err != nil {
+		return err
+	}
+	if w.live == nil {
+		return nil
+	}
+	err := w.live.HangUp(ctx)
+	if errors.Is(err, recorder.ErrExited) || errors.Is(err, recorder.ErrStopped) {
+		return nil
+	}
+	return err
+}

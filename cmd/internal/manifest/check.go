@@ -1,0 +1,110 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// Problem says what is wrong with one parameter of a request.
+type Problem struct {
+	Reason  string // missing, unknown, type, range or choice
+	Param   string
+	Message string
+}
+
+// Check checks params against v and adds the defaults of those that are absent.
+// It returns the first problem: unknown names first, in order of name, then the
+// parameters in the manifest's order.
+func (v *Verb) Check(params map[string]json.RawMessage) *Problem {
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		if v.Param(name) == nil {
+			return &Problem{"unknown", name, fmt.Sprintf("%s has no parameter %q", v.Name, name)}
+		}
+	}
+	for i := range v.Params {
+		p := &v.Params[i]
+		raw, given := params[p.Name]
+		switch {
+		case given:
+			if problem := p.check(raw); problem != nil {
+				return problem
+			}
+		case p.Required:
+			return &Problem{"missing", p.Name, fmt.Sprintf("%s needs %s: %s", v.Name, p.Name, p.Summary)}
+		case p.Default != nil:
+			params[p.Name], _ = json.Marshal(p.Default)
+		}
+	}
+	return nil
+}
+
+// CheckString checks that the parameter name is there and a string, as the
+// check of a caller's rights needs it before any other check.
+func (v *Verb) CheckString(params map[string]json.RawMessage, name string) (string, *Problem) {
+	raw, given := params[name]
+	if !given {
+		return "", &Problem{"missing", name, fmt.Sprintf("%s needs %s", v.Name, name)}
+	}
+	var s string
+	if problem := decode(raw, &s, name, "a string"); problem != nil {
+		return "", problem
+	}
+	return s, nil
+}
+
+func (p *Param) check(raw json.RawMessage) *Problem {
+	switch p.Type {
+	case Integer:
+		return p.checkInteger(raw)
+	case Boolean:
+		var b bool
+		return decode(raw, &b, p.Name, "true or false")
+	case Array:
+		var list []string
+		return decode(raw, &list, p.Name, "an array of strings")
+	case Object:
+		var object map[string]string
+		return decode(raw, &object, p.Name, "an object whose values are strings")
+	case Bytes:
+		var data []byte
+		return decode(raw, &data, p.Name, "a string in base64")
+	}
+	var s string
+	if problem := decode(raw, &s, p.Name, "a string"); problem != nil {
+		return problem
+	}
+	if p.Choices != nil && !slices.Contains(p.Choices, s) {
+		return &Problem{"choice", p.Name, fmt.Sprintf("%s must be one of %s", p.Name, strings.Join(p.Choices, ", "))}
+	}
+	return nil
+}
+
+func decode(raw json.RawMessage, into any, name, want string) *Problem {
+	if bytes.Equal(raw, []byte("null")) || json.Unmarshal(raw, into) != nil {
+		return &Problem{"type", name, fmt.Sprintf("%s must be %s", name, want)}
+	}
+	return nil
+}
+
+func (p *Param) checkInteger(raw json.RawMessage) *Problem {
+	n, ok := new(big.Int).SetString(string(raw), 10) // of any size: too large is a range error
+	if !ok || len(raw) > 4096 {
+		return &Problem{"type", p.Name, fmt.Sprintf("%s must be an integer", p.Name)}
+	}
+	lowest, highest := int64(-Largest), int64(Largest)
+	if p.Min != nil {
+		lowest = *p.Min
+	}
+	if p.Max != nil {
+		highest = *p.Max
+	}
+	if n.Cmp(big.NewInt(lowest)) < 0 || n.Cmp(big.NewInt(highest)) > 0 {
+		return &Problem{"range", p.Name, fmt.Sprintf("%s must be from %d to %d", p.Name, lowest, highest)}
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package manifest
+
+import "strings"
+
+// Format is the version of the manifest's own shape.
+const Format = 1
+
+// Type is the type of a parameter or of a field of a result.
+type Type string
+
+// The types. A Time is a string in RFC 3339 with fractions of a second; Bytes
+// is a string in base64 (RFC 4648, section 4).
+const (
+	String  Type = "string"
+	Integer Type = "integer"
+	Number  Type = "number"
+	Boolean Type = "boolean"
+	Time    Type = "time"
+	Bytes   Type = "bytes"
+	Array   Type = "array"
+	Object  Type = "object"
+)
+
+// Right is what a caller must hold to use a verb (contract.md section 4).
+type Right string
+
+// The rights. None admits everybody.
+const (
+	None   Right = ""
+	Read   Right = "read"
+	Write  Right = "write"
+	Manage Right = "manage"
+)
+
+// Kind is a kind of object that rights are held on.
+type Kind string
+
+// The kinds. Any stands for no object in particular: the right is needed on *.
+const (
+	Any     Kind = "*"
+	Session Kind = "session"
+	Window  Kind = "window"
+	Pane    Kind = "pane"
+)
+
+// Largest is the largest integer of the protocol, 2^53-1.
+const Largest = 1<<53 - 1
+
+// Param is one parameter of a verb.
+type Param struct {
+	Name     string   `json:"name"`
+	Summary  string   `json:"summary"`
+	Type     Type     `json:"type"`
+	Required bool     `json:"required,omitempty"`
+	Min      *int64   `json:"min,omitempty"` // of an Integer, both inclusive
+	Max      *int64   `json:"max,omitempty"`
+	Default  any      `json:"default,omitempty"`
+	Choices  []string `json:"choices,omitempty"`
+	Elem     Type     `json:"elem,omitempty"` // of an Array, or of an Object's values
+}
+
+// Field is one field of a result.
+type Field struct {
+	Name     string   `json:"name"`
+	Type     Type     `json:"type"`
+	Summary  string   `json:"summary,omitempty"`
+	Optional bool     `json:"optional,omitempty"`
+	Choices  []string `json:"choices,omitempty"`
+	Elem     Type     `json:"elem,omitempty"`   // of an Array
+	Fields   []Field  `json:"fields,omitempty"` // of an Object, or of an Array's objects
+}
+
+// Failure is an error that a verb declares beyond those every verb may have.
+type Failure struct {
+	Code string `json:"code"`
+	When string `json:"when"`
+}
+
+// Verb is one verb.
+type Verb struct {
+	Name     string    `json:"name"` // kind.verb_words, or one word
+	Summary  string    `json:"summary"`
+	Right    Right     `json:"right,omitempty"`
+	On       Kind      `json:"on,omitempty"`     // what Right is needed on
+	Filter   bool      `json:"filter,omitempty"` // lists what the caller may read, and is denied to nobody
+	Streams  bool      `json:"streams,omitempty"`
+	Params   []Param   `json:"params,omitempty"`
+	Result   []Field   `json:"result,omitempty"`
+	Item     []Field   `json:"item,omitempty"` // of a stream
+	Failures []Failure `json:"errors,omitempty"`
+}
+
+// Find returns the verb of that wire name, or nil.
+func Find(name string) *Verb {
+	for i := range Verbs {
+		if Verbs[i].Name == name {
+			return &Verbs[i]
+		}
+	}
+	return nil
+}
+
+// Param returns the parameter of that name, or nil.
+func (v *Verb) Param(name string) *Param {
+	for i := range v.Params {
+		if v.Params[i].Name == name {
+			return &v.Params[i]
+		}
+	}
+	return nil
+}
+
+// Command returns the words of the CLI command for v: pane.capture_rows is
+// "pane", "capture-rows".
+func (v *Verb) Command() []string {
+	return strings.Split(strings.ReplaceAll(v.Name, "_", "-"), ".")
+}
+
+// Tool returns the MCP tool name of v: "." becomes "_d" and "_" becomes "__".
+func (v *Verb) Tool() string {
+	return strings.NewReplacer("_", "__", ".", "_d").Replace(v.Name)
+}

@@ -1,0 +1,335 @@
+package manifest
+
+// Verbs is the table of all verbs, in the order in which they are listed.
+var Verbs = []Verb{
+	{
+		Name: "session.create", Summary: "Make a session: a named group of windows",
+		Right: Manage, On: Any,
+		Params: []Param{{Name: "name", Summary: "Name of the session; default: its id", Type: String}},
+		Result: []Field{
+			{Name: "session", Type: String, Summary: "Id of the session"},
+			{Name: "name", Type: String, Summary: "Name of the session"},
+		},
+	},
+	{
+		Name: "session.list", Summary: "List the sessions that the caller may read",
+		Right: Read, On: Session, Filter: true,
+		Result: []Field{{Name: "sessions", Type: Array, Fields: []Field{
+			{Name: "session", Type: String},
+			{Name: "name", Type: String},
+			{Name: "created", Type: Time},
+			{Name: "windows", Type: Array, Elem: String, Summary: "Ids of its windows, oldest first"},
+		}}, {Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of the list does not fit the frame"}},
+	},
+	{
+		Name: "session.kill", Summary: "End the programs of all windows of a session and close it; recordings stay readable",
+		Right: Manage, On: Session,
+		Params:   []Param{sessionParam("Session to kill")},
+		Result:   []Field{{Name: "session", Type: String}},
+		Failures: []Failure{noSession},
+	},
+	{
+		Name: "window.create", Summary: "Run a program in a new window: one recorded pane",
+		Right: Manage, On: Session,
+		Params: []Param{
+			sessionParam("Session that the window belongs to"),
+			{Name: "cols", Summary: "Width in columns", Type: Integer, Min: at(1), Max: at(65535), Default: 80},
+			{Name: "rows", Summary: "Height in rows", Type: Integer, Min: at(1), Max: at(65535), Default: 24},
+			{Name: "argv", Summary: "Program and arguments; default: $SHELL", Type: Array, Elem: String},
+			{Name: "cwd", Summary: "Working directory of the program; default: the daemon's", Type: String},
+			{Name: "env", Summary: "Variables set in the program's environment, over the daemon's", Type: Object, Elem: String},
+			{Name: "clean_env", Summary: "Make env the whole environment, without the daemon's", Type: Boolean, Default: false},
+			{Name: "scrollback", Summary: "Rows of history that the terminal keeps; the log keeps everything", Type: Integer, Min: at(0), Max: at(1000000), Default: 10000},
+		},
+		Result: []Field{
+			{Name: "session", Type: String},
+			{Name: "window", Type: String},
+			{Name: "pane", Type: String},
+		},
+		Failures: []Failure{noSession,
+			{Code: "invalid_params.argv", When: "the program cannot be started: not found, or not executable"},
+			{Code: "invalid_params.cwd", When: "the working directory cannot be entered"},
+			{Code: "limit.cells", When: "cols x rows is above 4194304"},
+			{Code: "limit.panes", When: "the daemon runs as many panes as it can"},
+		},
+	},
+	{
+		Name: "window.list", Summary: "List the windows that the caller may read",
+		Right: Read, On: Window, Filter: true,
+		Params: []Param{{Name: "session", Summary: "Only those of this session", Type: String}},
+		Result: []Field{{Name: "windows", Type: Array, Fields: []Field{
+			{Name: "window", Type: String},
+			{Name: "session", Type: String},
+			{Name: "pane", Type: String},
+			{Name: "created", Type: Time},
+		}}, {Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of the list does not fit the frame"}},
+	},
+	{
+		Name: "window.kill", Summary: "End the program of a window and close it; its recording stays readable",
+		Right: Manage, On: Window,
+		Params:   []Param{{Name: "window", Summary: "Window to kill", Type: String, Required: true}},
+		Result:   []Field{{Name: "window", Type: String}},
+		Failures: []Failure{noWindow},
+	},
+	{
+		Name: "pane.list", Summary: "List the panes that the caller may read, archives included",
+		Right: Read, On: Pane, Filter: true,
+		Params: []Param{
+			{Name: "session", Summary: "Only those of this session", Type: String},
+			{Name: "state", Summary: "Only those in this state", Type: String, Choices: paneStates},
+		},
+		Result: []Field{{Name: "panes", Type: Array, Fields: []Field{
+			{Name: "pane", Type: String},
+			{Name: "window", Type: String},
+			{Name: "session", Type: String},
+			{Name: "state", Type: String, Choices: paneStates},
+			{Name: "argv", Type: Array, Elem: String},
+			{Name: "started", Type: Time},
+			{Name: "ended", Type: Time, Optional: true},
+			{Name: "exit", Type: Object, Optional: true, Fields: exitFields},
+		}}, {Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of the list does not fit the frame"}},
+	},
+	{
+		Name: "pane.get", Summary: "Say what a pane is, runs and holds",
+		Right: Read, On: Pane,
+		Params: []Param{paneParam("Pane to describe")},
+		Result: []Field{
+			{Name: "pane", Type: String},
+			{Name: "window", Type: String},
+			{Name: "session", Type: String},
+			{Name: "state", Type: String, Choices: paneStates},
+			{Name: "argv", Type: Array, Elem: String},
+			{Name: "cwd", Type: String, Summary: "Working directory, as the program last reported it (OSC 7), else as it started"},
+			{Name: "title", Type: String},
+			{Name: "cols", Type: Integer},
+			{Name: "rows", Type: Integer},
+			screenField,
+			{Name: "epoch", Type: Integer},
+			{Name: "offset", Type: Integer, Summary: "Bytes of the stream that the terminal has been fed"},
+			{Name: "durable", Type: Integer, Summary: "Offset up to which a crash loses nothing"},
+			{Name: "oldest", Type: Integer, Summary: "Lowest offset that the log retains"},
+			{Name: "started", Type: Time},
+			{Name: "ended", Type: Time, Optional: true},
+			{Name: "exit", Type: Object, Optional: true, Fields: exitFields},
+		},
+		Failures: []Failure{noPane, damaged},
+	},
+	{
+		Name: "pane.write", Summary: "Type bytes into a pane, as they are",
+		Right: Write, On: Pane,
+		Params: []Param{
+			paneParam("Pane to write to"),
+			{Name: "text", Summary: "Text to type; exactly one of text and data", Type: String},
+			{Name: "data", Summary: "Bytes to type; exactly one of text and data", Type: Bytes},
+		},
+		Result: []Field{{Name: "offset", Type: Integer, Summary: "Offset of the stream when the bytes were typed: what they cause comes behind it"}},
+		Failures: []Failure{noPane,
+			{Code: "invalid_params.write", When: "both or neither of text and data are given"},
+			{Code: "conflict.state", When: "the program has exited"},
+			{Code: "limit.input", When: "the program does not read, and 65536 bytes wait for it already"},
+			{Code: "timeout.input", When: "the bytes are queued, but the program has read none of them for 10 s"},
+		},
+	},
+	{
+		Name: "pane.resize", Summary: "Set the size of a pane",
+		Right: Manage, On: Pane,
+		Params: []Param{
+			paneParam("Pane to resize"),
+			{Name: "cols", Summary: "Width in columns", Type: Integer, Required: true, Min: at(1), Max: at(65535)},
+			{Name: "rows", Summary: "Height in rows", Type: Integer, Required: true, Min: at(1), Max: at(65535)},
+		},
+		Result: []Field{
+			{Name: "offset", Type: Integer, Summary: "Offset of the stream at which the size changed"},
+			{Name: "epoch", Type: Integer},
+			{Name: "cols", Type: Integer},
+			{Name: "rows", Type: Integer},
+		},
+		Failures: []Failure{noPane,
+			{Code: "conflict.state", When: "the pane's terminal is closed or an archive"},
+			{Code: "limit.cells", When: "cols x rows is above 4194304"},
+		},
+	},
+	{
+		Name: "pane.kill", Summary: "End the program of a pane; the recording stays readable",
+		Right: Manage, On: Pane,
+		Params: []Param{
+			paneParam("Pane whose program to end"),
+			{Name: "signal", Summary: "Signal to send, such as TERM or INT; default: HUP, then KILL after 5 s", Type: String},
+		},
+		Result: []Field{{Name: "pane", Type: String}},
+		Failures: []Failure{noPane,
+			{Code: "invalid_params.signal", When: "there is no such signal"},
+			{Code: "conflict.state", When: "the program has exited"},
+		},
+	},
+	{
+		Name: "pane.capture", Summary: "Read the visible screen as text",
+		Right: Read, On: Pane,
+		Params: []Param{paneParam("Pane to read")},
+		Result: []Field{
+			{Name: "pane", Type: String},
+			screenField,
+			{Name: "epoch", Type: Integer},
+			{Name: "offset", Type: Integer, Summary: "The screen is that after exactly this many bytes of the stream"},
+			{Name: "cols", Type: Integer},
+			{Name: "rows", Type: Integer},
+			{Name: "cursor", Type: Object, Fields: []Field{
+				{Name: "col", Type: Integer, Summary: "Column, from 0"},
+				{Name: "row", Type: Integer, Summary: "Row of the screen, from 0"},
+				{Name: "visible", Type: Boolean},
+			}},
+			{Name: "title", Type: String},
+			{Name: "text", Type: String, Summary: "rows lines of cols columns, joined by LF"},
+		},
+		Failures: []Failure{noPane, damaged, {Code: "unsupported.result_size", When: "the screen does not fit the frame"}},
+	},
+	captureRows,
+	captureSince,
+	{
+		Name: "pane.export", Summary: "Write out the recording of a pane",
+		Right: Read, On: Pane, Streams: true,
+		Params: []Param{
+			paneParam("Pane to export"),
+			{Name: "format", Summary: "text: the transcript, each line once; raw: the exact bytes; asciicast: a v3 recording with times and sizes", Type: String, Choices: []string{"text", "raw", "asciicast"}, Default: "text"},
+		},
+		Item: []Field{{Name: "data", Type: Bytes, Summary: "Up to 49152 bytes of the export"}},
+		Result: []Field{
+			{Name: "pane", Type: String},
+			{Name: "from", Type: Integer, Summary: "Offset of the first byte of the stream that is exported"},
+			{Name: "offset", Type: Integer, Summary: "Offset behind the last one"},
+			{Name: "missed_bytes", Type: Integer, Summary: "Bytes between from and offset that are not in the log, and that the export marks as missing"},
+		},
+		Failures: []Failure{noPane, damaged},
+	},
+	{
+		Name: "doctor", Summary: "Say how the daemon and its panes are",
+		Right: Read, On: Pane, Filter: true,
+		Result: []Field{
+			{Name: "server", Type: String},
+			{Name: "pid", Type: Integer},
+			{Name: "started", Type: Time},
+			{Name: "store", Type: Object, Summary: "Only for callers who may manage *", Optional: true, Fields: []Field{
+				{Name: "state", Type: String, Choices: []string{"ok", "failed"}},
+				{Name: "error", Type: String, Optional: true},
+				{Name: "disk_bytes", Type: Integer},
+			}},
+			{Name: "panes", Type: Array, Fields: []Field{
+				{Name: "pane", Type: String},
+				{Name: "state", Type: String, Choices: paneStates},
+				{Name: "offset", Type: Integer},
+				{Name: "durable", Type: Integer},
+				{Name: "oldest", Type: Integer},
+				{Name: "dropped_replies", Type: Integer, Summary: "Answers to the program's queries that it did not read"},
+				{Name: "fault", Type: String, Optional: true, Summary: "Why the pane is no longer followed, or cannot be read"},
+			}},
+			{Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of the list does not fit the frame"},
+		},
+	},
+	{
+		Name: "manifest", Summary: "List the verbs, with parameters, results and errors",
+		Result: []Field{
+			{Name: "manifest_format", Type: Integer},
+			{Name: "verbs", Type: Array, Elem: Object},
+		},
+	},
+}
+
+var captureRows = Verb{
+	Name: "pane.capture_rows", Summary: "Read rows of scrollback and screen by (epoch, absolute row), in pages",
+	Right: Read, On: Pane,
+	Params: []Param{
+		paneParam("Pane to read"),
+		{Name: "epoch", Summary: "Row epoch that start and end belong to; required with start or end", Type: Integer, Min: at(0), Max: at(1<<32 - 1)},
+		{Name: "start", Summary: "First absolute row (inclusive); default: oldest retained row", Type: Integer, Min: at(0), Max: at(Largest)},
+		{Name: "end", Summary: "Absolute row after the last one (exclusive); default: current end", Type: Integer, Min: at(0), Max: at(Largest)},
+		{Name: "tail", Summary: "Select at most this many newest rows of the current epoch; excludes epoch, start and end", Type: Integer, Min: at(1), Max: at(Largest)},
+		{Name: "max_rows", Summary: "Most rows in this reply", Type: Integer, Min: at(1), Max: at(10000), Default: 1000},
+		{Name: "max_bytes", Summary: "Most UTF-8 bytes of line text in this reply", Type: Integer, Min: at(1), Max: at(16777216), Default: 262144},
+	},
+	Result: []Field{
+		{Name: "pane", Type: String, Summary: "The pane read"},
+		screenField,
+		{Name: "epoch", Type: Integer, Summary: "Row epoch of every row number in this result"},
+		{Name: "offset", Type: Integer, Summary: "Pane byte offset the read is as of"},
+		{Name: "cols", Type: Integer},
+		{Name: "rows", Type: Integer},
+		{Name: "bounds", Type: Object, Summary: "Retained rows at the read: [oldest, end), with the screen at [active, end)", Fields: []Field{
+			{Name: "oldest", Type: Integer},
+			{Name: "active", Type: Integer},
+			{Name: "end", Type: Integer},
+		}},
+		{Name: "start", Type: Integer, Summary: "Absolute row of lines[0]"},
+		{Name: "end", Type: Integer, Summary: "End of the selection (exclusive), pinned by the first page"},
+		{Name: "next", Type: Integer, Optional: true, Summary: "Start of the next page; present only when done is false"},
+		{Name: "done", Type: Boolean, Summary: "True when this page reaches end"},
+		{Name: "lines", Type: Array, Elem: String, Summary: "Rows [start, start + len(lines)), oldest first, each exactly cols wide"},
+	},
+	Failures: []Failure{noPane, damaged,
+		{Code: "invalid_params.rows", When: "tail with epoch, start or end; start or end without epoch; end before start"},
+		{Code: "not_found.rows", When: "the selection reaches outside the retained rows"},
+		{Code: "conflict.epoch", When: "the epoch is not the current one"},
+		{Code: "unsupported.result_size", When: "the first row alone does not fit max_bytes or the frame"},
+	},
+}
+
+var captureSince = Verb{
+	Name: "pane.capture_since", Summary: "Read what a pane wrote since a cursor or a byte offset; the first call shows the screen",
+	Right: Read, On: Pane,
+	Params: []Param{
+		{Name: "pane", Summary: "Pane to read; optional with a cursor", Type: String},
+		{Name: "cursor", Summary: "Cursor of an earlier answer; excludes since", Type: String},
+		{Name: "since", Summary: "Byte offset to read from; excludes cursor", Type: Integer, Min: at(0), Max: at(Largest)},
+		{Name: "format", Summary: "text: escape sequences removed; raw: the exact bytes", Type: String, Choices: []string{"text", "raw"}, Default: "text"},
+		{Name: "max_bytes", Summary: "Most bytes of text (UTF-8) or of data (decoded)", Type: Integer, Min: at(1), Max: at(16777216), Default: 128000},
+		{Name: "max_lines", Summary: "Most lines of text", Type: Integer, Min: at(1), Max: at(Largest), Default: 500},
+		{Name: "keep", Summary: "What a limit keeps: head stops early with more, tail keeps the newest with truncated", Type: String, Choices: []string{"head", "tail"}, Default: "head"},
+		{Name: "wait_ms", Summary: "Wait this long for something new, in milliseconds", Type: Integer, Min: at(0), Max: at(30000), Default: 0},
+	},
+	Result: []Field{
+		{Name: "pane", Type: String},
+		screenField,
+		{Name: "epoch", Type: Integer},
+		{Name: "from", Type: Integer, Summary: "Offset of the first byte served"},
+		{Name: "offset", Type: Integer, Summary: "Offset of the cursor"},
+		{Name: "end", Type: Integer, Summary: "Offset of the pane"},
+		{Name: "cursor", Type: String, Summary: "What to pass next time"},
+		{Name: "first", Type: Boolean, Summary: "True for an answer that shows the screen and starts a cursor"},
+		{Name: "missed", Type: Boolean, Summary: "Bytes between the place asked for and from are not in the log"},
+		{Name: "missed_bytes", Type: Integer, Summary: "How many"},
+		{Name: "truncated", Type: Boolean, Summary: "keep tail left older text out"},
+		{Name: "truncated_bytes", Type: Integer, Summary: "Raw bytes left out"},
+		{Name: "more", Type: Boolean, Summary: "There is more to read now"},
+		{Name: "closed", Type: Boolean, Summary: "All was served and nothing more can come"},
+		{Name: "elapsed_seconds", Type: Number},
+		{Name: "text", Type: String, Optional: true},
+		{Name: "data", Type: Bytes, Optional: true},
+	},
+	Failures: []Failure{noPane, damaged,
+		{Code: "invalid_params.since", When: "cursor and since are both given"},
+		{Code: "invalid_params.cursor", When: "the cursor is malformed, of another version, damaged, or another pane's"},
+		{Code: "conflict.respawned", When: "the cursor is from before a respawn"},
+	},
+}
+
+var (
+	paneStates  = []string{"running", "exited", "archived"}
+	screenField = Field{Name: "screen", Type: String, Summary: "The screen that was active at the read", Choices: []string{"primary", "alternate"}}
+	exitFields  = []Field{
+		{Name: "code", Type: Integer, Optional: true},
+		{Name: "signal", Type: String, Optional: true},
+	}
+	noSession = Failure{Code: "not_found.session", When: "there is no such session"}
+	noWindow  = Failure{Code: "not_found.window", When: "there is no such window"}
+	noPane    = Failure{Code: "not_found.pane", When: "there is no such pane"}
+	damaged   = Failure{Code: "internal.damaged", When: "the part of the log that the answer needs is damaged"}
+)
+
+func paneParam(summary string) Param {
+	return Param{Name: "pane", Summary: summary, Type: String, Required: true}
+}
+
+func sessionParam(summary string) Param {
+	return Param{Name: "session", Summary: summary, Type: String, Required: true}
+}
+
+func at(n int64) *int64 { return &n }

@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
+
+// MaxInteger is the largest integer that a result may hold: 2^53-1, the last
+// one that every JSON reader represents exactly (seed 000, section 8).
+const MaxInteger = 1<<53 - 1
+
+// Marshal is json.Marshal with looptape's text rule: ", \ and the controls
+// U+0000-001F are escaped, every other character stands for itself. An integer
+// above MaxInteger is an internal.result error.
+func Marshal(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, &Error{Code: "internal.result", Message: "the result cannot be written as JSON: " + err.Error()}
+	}
+	return plain(bytes.TrimSuffix(buf.Bytes(), []byte{'\n'}))
+}
+
+// plain rewrites, in place, the escapes that encoding/json makes beyond what
+// JSON requires (U+2028, U+2029, U+FFFD), and refuses integers that are too
+// large. It relies on src being encoding/json's own output.
+func plain(src []byte) ([]byte, error) {
+	out, inString := src[:0], false
+	for i := 0; i < len(src); {
+		c := src[i]
+		switch {
+		case !inString && c >= '0' && c <= '9':
+			n := digits(src[i:])
+			if n >= len("9007199254740991") && i+n < len(src) && src[i+n] != '.' {
+				if u, err := strconv.ParseUint(string(src[i:i+n]), 10, 64); err != nil || u > MaxInteger {
+					return nil, &Error{Code: "internal.result", Message: fmt.Sprintf("the result holds %s, which is above 2^53-1", src[i:i+n])}
+				}
+			}
+			out = append(out, src[i:i+n]...)
+			i += n
+			continue
+		case c == '"':
+			inString = !inString
+		case c == '\\' && i+5 < len(src) && src[i+1] == 'u':
+			if r, err := strconv.ParseUint(string(src[i+2:i+6]), 16, 32); err == nil && r >= 0x80 {
+				out = utf8.AppendRune(out, rune(r))
+				i += 6
+				continue
+			}
+			fallthrough
+		case c == '\\':
+			out = append(out, c, src[i+1])
+			i += 2
+			continue
+		}
+		out = append(out, c)
+		i++
+	}
+	return out, nil
+}
+
+func digits(b []byte) int {
+	for i, c := range b {
+		if c < '0' || c > '9' {
+			return i
+		}
+	}
+	return len(b)
+}
+
+// StringLen is the number of bytes that Marshal makes of the string s, both
+// quotes included. s is valid UTF-8.
+func StringLen[T string | []byte](s T) int {
+	n := len(s) + 2
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"', c == '\\', c == '\n', c == '\r', c == '\t', c == '\b', c == '\f':
+			n++
+		case c < 0x20:
+			n += len(`\u0000`) - 1
+		}
+	}
+	return n
+}

@@ -1,0 +1,68 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+// Error is the error object of the protocol: what a verb that failed answers,
+// on the wire, in the CLI and over MCP (contract.md section 3).
+type Error struct {
+	Code    string `json:"code"` // family.detail
+	Message string `json:"message"`
+	Data    any    `json:"data,omitempty"`
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// UnmarshalJSON keeps Data as it was written: a json.RawMessage.
+func (e *Error) UnmarshalJSON(b []byte) error {
+	var raw struct {
+		Code    string          `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return err
+	}
+	*e = Error{Code: raw.Code, Message: raw.Message}
+	if raw.Data != nil {
+		e.Data = raw.Data
+	}
+	return nil
+}
+
+// AsError makes an error object of any error. One that carries none is
+// internal.error: a fault of looptape's, not of the caller's.
+func AsError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Code: "internal.error", Message: err.Error()}
+}
+
+// exits maps the family of an error code to the exit code of the CLI.
+var exits = map[string]int{
+	"internal":       1,
+	"invalid_params": 2,
+	"not_found":      3,
+	"denied":         4,
+	"conflict":       5,
+	"timeout":        6,
+	"unavailable":    7,
+	"protocol":       8,
+	"limit":          9,
+	"unsupported":    10,
+}
+
+// Exit is the exit code of a command that fails with e: 1 to 10 by e's family,
+// 1 for a family that is not known.
+func (e *Error) Exit() int {
+	family, _, _ := strings.Cut(e.Code, ".")
+	if code, ok := exits[family]; ok {
+		return code
+	}
+	return 1
+}

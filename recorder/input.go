@@ -1,0 +1,139 @@
+package recorder
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// maxQueued bounds what waits for a program that does not read: for input and
+// for replies each, in bytes.
+const maxQueued = 64 << 10
+
+// ErrInputFull says that the program does not read its input.
+var ErrInputFull = fmt.Errorf("the program does not read: %d bytes wait for it already", maxQueued)
+
+// errHungUp is the outcome of input that the PTY closed under.
+var errHungUp = errors.New("the terminal was closed before the program could read the input")
+
+// inputWriter writes to the PTY in a goroutine of its own.
+type inputWriter struct {
+	pty  *master
+	wake chan struct{} // holds one: there may be something to write
+
+	mu      sync.Mutex
+	replies []byte
+	input   []typed
+	queued  int // bytes in input
+	dropped int // bytes of replies that were thrown away
+	closed  bool
+}
+
+// typed is one piece of input; done receives one error, or nil once the kernel
+// has taken all of it.
+type typed struct {
+	data []byte
+	done chan error
+}
+
+func newInputWriter(pty *master) *inputWriter {
+	return &inputWriter{pty: pty, wake: make(chan struct{}, 1)}
+}
+
+// run writes what is queued, replies first. It ends after close; nobody waits
+// for it, since closing the PTY ends every write.
+func (w *inputWriter) run() {
+	for range w.wake {
+		for {
+			data, done, ok := w.take()
+			if !ok {
+				break
+			}
+			_, err := w.pty.file.Write(data)
+			if done != nil {
+				done <- err
+			}
+			if err != nil {
+				w.close()
+			}
+		}
+	}
+}
+
+// take removes the next thing to write.
+func (w *inputWriter) take() (data []byte, done chan error, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.closed:
+		return nil, nil, false
+	case len(w.replies) > 0:
+		data, w.replies = w.replies, nil
+		return data, nil, true
+	case len(w.input) > 0:
+		next := w.input[0]
+		w.input = w.input[1:]
+		w.queued -= len(next.data)
+		return next.data, next.done, true
+	}
+	return nil, nil, false
+}
+
+// reply queues an answer of the Terminal's. One that finds no room is dropped
+// whole and counted: half an answer would be worse than none.
+func (w *inputWriter) reply(data []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || len(w.replies)+len(data) > maxQueued {
+		w.dropped += len(data)
+		return
+	}
+	w.replies = append(w.replies, data...)
+	w.wakeLocked()
+}
+
+// typeIn queues input, which must not change afterwards.
+func (w *inputWriter) typeIn(data []byte) (done <-chan error, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil, errHungUp
+	}
+	if w.queued+len(data) > maxQueued && w.queued > 0 || len(data) > maxQueued {
+		return nil, ErrInputFull
+	}
+	t := typed{data: data, done: make(chan error, 1)}
+	w.input = append(w.input, t)
+	w.queued += len(data)
+	w.wakeLocked()
+	return t.done, nil
+}
+
+func (w *inputWriter) wakeLocked() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close fails what is still queued and ends run. It may be called twice.
+func (w *inputWriter) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
+	w.closed = true
+	for _, t := range w.input {
+		t.done <- errHungUp
+	}
+	w.input = nil
+	close(w.wake)
+}
+
+// droppedReplies is the number of bytes of replies that found no room.
+func (w *inputWriter) droppedReplies() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.dropped
+}

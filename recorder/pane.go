@@ -1,0 +1,293 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"looptape/replay"
+	"looptape/store"
+)
+
+// MaxCells bounds cols x rows of one screen.
+const MaxCells = 1 << 22
+
+// inputPatience is how long Write waits for the program to take the input.
+const inputPatience = 10 * time.Second
+
+// The errors of a pane's methods, beside those of a context.
+var (
+	// ErrStopped says that this pane is no longer recorded: stopped or faulty.
+	// What it recorded is in its log.
+	ErrStopped = errors.New("the pane is no longer recorded")
+	// ErrExited says that the program has exited.
+	ErrExited = errors.New("the program has exited")
+	// ErrInputTimeout says that the input is queued, but has not been read yet.
+	ErrInputTimeout = fmt.Errorf("the program has not read the input for %v; it stays queued", inputPatience)
+	// ErrCells says that a screen is too large.
+	ErrCells = fmt.Errorf("a screen has at most %d cells", MaxCells)
+)
+
+// Config says what a pane runs and how large it is.
+type Config struct {
+	Argv       []string // at least the program
+	Dir        string   // working directory; "" is the daemon's
+	Env        []string // the whole environment of the program
+	Cols, Rows int      // 1..65535 each, MaxCells together
+	Scrollback int      // rows of history that the Terminal keeps
+	Logger     *slog.Logger
+}
+
+// Pane is one program that is being recorded. Its methods may be called from
+// any goroutine.
+type Pane struct {
+	log    *store.Log
+	child  *child
+	input  *inputWriter
+	logger *slog.Logger
+
+	requests chan func(*loop)
+	stopped  chan struct{} // closed when the loop has ended
+
+	exited chan struct{} // closed once the Exit mark is in the log, and ended set
+	ended  time.Time
+
+	mu    sync.Mutex
+	fault error // why the loop ended by itself
+}
+
+// Start runs a program and records it in log, which is new and empty. When the
+// program cannot be started, the error is a *StartError and the log stays empty.
+func Start(log *store.Log, c Config) (*Pane, error) {
+	if c.Cols*c.Rows > MaxCells {
+		return nil, ErrCells
+	}
+	pty, tty, err := openPTY(c.Cols, c.Rows)
+	if err != nil {
+		return nil, err
+	}
+	child, err := startChild(tty, c.Argv, c.Dir, c.Env)
+	tty.Close()
+	if err != nil {
+		pty.Close()
+		return nil, err
+	}
+	p := &Pane{
+		log: log, child: child, input: newInputWriter(pty), logger: c.Logger,
+		requests: make(chan func(*loop)),
+		stopped:  make(chan struct{}),
+		exited:   make(chan struct{}),
+	}
+	l := newLoop(p, pty, replay.New(c.Cols, c.Rows, c.Scrollback))
+	l.checkpoint()
+	go p.input.run()
+	go l.run()
+	return p, nil
+}
+
+// Log is the log that the pane is recorded in.
+func (p *Pane) Log() *store.Log { return p.log }
+
+// Stopped is closed when the pane is no longer recorded.
+func (p *Pane) Stopped() <-chan struct{} { return p.stopped }
+
+// Exited is closed when the program has exited and its own output is recorded.
+func (p *Pane) Exited() <-chan struct{} { return p.exited }
+
+// Exit returns how and when the program ended; ok is false while it runs.
+func (p *Pane) Exit() (e replay.Exit, ended time.Time, ok bool) {
+	select {
+	case <-p.exited:
+		return p.child.exit, p.ended, true
+	default:
+		return replay.Exit{}, time.Time{}, false
+	}
+}
+
+// DroppedReplies counts the bytes of replies that the program did not read.
+func (p *Pane) DroppedReplies() int { return p.input.droppedReplies() }
+
+// Fault is why the pane stopped being recorded by itself, or nil.
+func (p *Pane) Fault() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fault
+}
+
+// View calls read on the pane's loop, between two batches: t is the Terminal
+// after exactly t.Offset() bytes, and closed says that no more can come. read
+// must not keep t, and holds up the pane while it runs. A panic in read is an
+// error of View's.
+func (p *Pane) View(ctx context.Context, read func(t *replay.Terminal, closed bool)) error {
+	return p.do(ctx, func(l *loop) (err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				p.logger.Error("panic in a read", "panic", r, "stack", string(debug.Stack()))
+				err = fmt.Errorf("panic in a read: %v", r)
+			}
+		}()
+		read(l.term, l.closed)
+		return nil
+	})
+}
+
+// Await returns when the stream reaches behind offset, is closed, or ctx ends.
+func (p *Pane) Await(ctx context.Context, offset uint64) error {
+	arrived := make(chan struct{})
+	err := p.do(ctx, func(l *loop) error {
+		if l.closed || l.term.Offset() > offset {
+			close(arrived)
+		} else {
+			l.waiters[arrived] = offset
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-arrived:
+		return nil
+	case <-p.stopped:
+		return nil
+	case <-ctx.Done():
+		p.do(context.WithoutCancel(ctx), func(l *loop) error {
+			delete(l.waiters, arrived)
+			return nil
+		})
+		return ctx.Err()
+	}
+}
+
+// Write types data and returns once the kernel has taken all of it. offset is
+// that of the stream before the typing: whatever data causes comes behind it.
+func (p *Pane) Write(ctx context.Context, data []byte) (offset uint64, err error) {
+	var done <-chan error
+	err = p.do(ctx, func(l *loop) (err error) {
+		if l.exited {
+			return ErrExited
+		}
+		offset = l.term.Offset()
+		done, err = p.input.typeIn(data)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	patience := time.NewTimer(inputPatience)
+	defer patience.Stop()
+	select {
+	case err := <-done:
+		return offset, err
+	case <-patience.C:
+		return offset, ErrInputTimeout
+	case <-ctx.Done():
+		return offset, ctx.Err()
+	}
+}
+
+// Size is where and how a resize took effect.
+type Size struct {
+	Offset     uint64
+	Epoch      uint32
+	Cols, Rows int
+}
+
+// Resize changes the size of the pane. Of resizes that come closer than 100 ms,
+// as from a window that is dragged, the first and the last take effect; each
+// returns the size that did.
+func (p *Pane) Resize(ctx context.Context, cols, rows int) (Size, error) {
+	if cols*rows > MaxCells {
+		return Size{}, ErrCells
+	}
+	result := make(chan Size, 1)
+	err := p.do(ctx, func(l *loop) error {
+		if l.closed {
+			return ErrExited
+		}
+		l.requestResize(cols, rows, result)
+		return nil
+	})
+	if err != nil {
+		return Size{}, err
+	}
+	select {
+	case s := <-result:
+		return s, nil
+	case <-p.stopped:
+		return Size{}, ErrStopped
+	case <-ctx.Done():
+		return Size{}, ctx.Err()
+	}
+}
+
+// Signal sends a signal to the foreground process group of the terminal.
+func (p *Pane) Signal(ctx context.Context, sig unix.Signal) error {
+	return p.do(ctx, func(l *loop) error {
+		if l.exited {
+			return ErrExited
+		}
+		return p.child.signal(l.pty.foreground(), sig)
+	})
+}
+
+// HangUp ends the program and everything in its session: SIGHUP, and SIGKILL
+// after 5 s. It returns when the program has exited.
+func (p *Pane) HangUp(ctx context.Context) error {
+	foreground := 0
+	if err := p.do(ctx, func(l *loop) error {
+		if l.exited {
+			return ErrExited
+		}
+		foreground = l.pty.foreground()
+		return nil
+	}); err != nil {
+		return err
+	}
+	p.child.hangUp(foreground)
+	select {
+	case <-p.exited:
+	case <-p.stopped:
+	}
+	return nil
+}
+
+// Stop ends the recording: what can be read is recorded, a mark and a full
+// checkpoint follow, and the terminal is hung up. It returns when the loop has
+// ended; making it durable is the store's business.
+func (p *Pane) Stop() {
+	select {
+	case p.requests <- (*loop).stop:
+		<-p.stopped
+	case <-p.stopped:
+	}
+}
+
+// do runs f on the loop.
+func (p *Pane) do(ctx context.Context, f func(*loop) error) error {
+	outcome := make(chan error, 1)
+	select {
+	case p.requests <- func(l *loop) { outcome <- f(l) }:
+	case <-p.stopped:
+		return ErrStopped
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-outcome:
+		return err
+	case <-p.stopped: // f may have been what the loop ended by
+		select {
+		case err := <-outcome:
+			return err
+		default:
+			return ErrStopped
+		}
+	}
+}
