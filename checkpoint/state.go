@@ -68,8 +68,10 @@ type Style struct {
 // Link is a hyperlink (OSC 8).
 type Link struct{ ID, URI string }
 
-// Row is one physical row. Text holds the cells that are not trailing blanks of
-// the default style; see the package comment for how clusters are marked.
+// Row is one physical row. Text holds the cells from the left, without trailing
+// blanks of the default style (but a wrapped row is full). A cell is one code
+// point, or a mark: 0xFF, a byte (bits 0..6 the length of the cluster, bit 7 set if
+// it takes two columns), the cluster.
 type Row struct {
 	Text    []byte
 	Runs    []Run  // styles from the left; nothing if all of Text is Styles[0]
@@ -91,10 +93,9 @@ type Run struct{ Len, Style int }
 
 // History is the rows above the main screen, oldest first.
 type History struct {
-	First    uint64 // number of Rows[0] in the epoch; above 0 once rows were evicted, or in a delta
-	Rows     []Row
-	OpenLen  int  // bytes of the last logical line so far, if it continues on the screen
-	Reported bool // whether that open line was given to the line sink already
+	First  uint64 // number in the epoch of Rows[Hidden], the oldest row that can be read
+	Hidden int    // rows before it that are kept only because their line goes on
+	Rows   []Row
 }
 
 // Screen is one of the two screens.
@@ -157,8 +158,9 @@ type PaletteEntry struct {
 
 // TextState is what printing remembers between characters.
 type TextState struct {
-	Last     string // the cluster that REP repeats; empty if none
-	Joinable bool   // the next character may join the cluster left of the cursor
+	Last  string // the cluster that REP repeats; empty if none
+	Joins bool   // the next character may join the cluster left of the cursor
+	Code  rune   // the last code point of that cluster
 }
 
 // Lexer is an unfinished sequence or character.

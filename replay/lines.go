@@ -117,6 +117,11 @@ func (t *Terminal) openLine() (done bool, offset uint64) {
 	for first > 0 && c.rows[first-1].flags&packedWrapped != 0 {
 		first--
 	}
+	return t.gather(c, first, k)
+}
+
+// gather is openLine for rows [first, k] of c.
+func (t *Terminal) gather(c *chunk, first, k int) (done bool, offset uint64) {
 	done = true
 	for ; first <= k; first++ {
 		p := &c.rows[first]
@@ -141,11 +146,7 @@ func (t *Terminal) lineDone() {
 		c.rows[k].flags |= packedReported
 		return
 	}
-	t.out.line = t.out.line[:0]
-	done, offset := t.openLine()
-	if t.out.sink != nil && !done {
-		t.out.sink(Line{bytes.TrimRight(t.out.line, " "), offset})
-	}
+	t.reportLine(c, k)
 }
 
 // closeHistory ends the history's open line: what follows does not continue it.
@@ -159,5 +160,38 @@ func (t *Terminal) closeHistory() {
 	if k := len(c.rows) - 1; k >= 0 {
 		c.rows[k].flags &^= packedWrapped
 		t.lineDone()
+	}
+}
+
+// reportSince reports the complete lines of the history that end behind row index
+// from and were not reported.
+func (t *Terminal) reportSince(from uint64) {
+	h := &t.hist
+	if from >= h.end {
+		return
+	}
+	for _, c := range h.chunks[h.find(max(from, h.oldest)):] {
+		k := 0
+		if from > c.first {
+			k = int(from - c.first)
+		}
+		for ; k < len(c.rows); k++ {
+			if c.rows[k].flags&(packedWrapped|packedReported) == 0 {
+				t.reportLine(c, k)
+			}
+		}
+	}
+}
+
+// reportLine reports the line that ends in row k of c.
+func (t *Terminal) reportLine(c *chunk, k int) {
+	first := k
+	for first > 0 && c.rows[first-1].flags&packedWrapped != 0 {
+		first--
+	}
+	t.out.line = t.out.line[:0]
+	done, offset := t.gather(c, first, k)
+	if t.out.sink != nil && !done {
+		t.out.sink(Line{bytes.TrimRight(t.out.line, " "), offset})
 	}
 }

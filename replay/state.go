@@ -1,7 +1,372 @@
 package replay
 
-import "looptape/checkpoint"
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unicode/utf8"
 
-func (t *Terminal) State() *checkpoint.State { return &checkpoint.State{} }
+	"looptape/checkpoint"
+)
 
-func Restore(s *checkpoint.State) (*Terminal, error) { return nil, nil }
+// Semantics is the version of what bytes mean to a Terminal. It grows with every
+// change after which the same stream gives another State. States of another
+// version can be restored; only equal versions can be compared.
+const Semantics = 1
+
+// State returns everything the terminal knows but replies and events that were not
+// taken. It shares no memory with the terminal.
+func (t *Terminal) State() *checkpoint.State {
+	e := exporter{s: &checkpoint.State{
+		Semantics: Semantics,
+		Widths:    WidthTable,
+		Size:      checkpoint.Size{Cols: t.cols, Rows: t.rows, Scrollback: t.hist.limit},
+		Clock:     checkpoint.Clock{Offset: t.offset, Work: t.work, Epoch: t.epoch},
+		Region:    checkpoint.Region{Top: t.top, Bottom: t.bottom},
+		OnAlt:     t.grid != &t.main,
+		Tabs:      t.tabs.columns(),
+		Lexer:     t.lex.export(),
+	}, styles: map[checkpoint.Style]int{}, links: map[link]int{}}
+	s := e.s
+	e.style(style{})
+	c := &t.cur
+	s.Cursor = checkpoint.Cursor{X: c.x, Y: c.y, Pending: c.pending, Pen: e.style(c.pen), Charsets: c.chars, Style: c.shape}
+	s.Modes = checkpoint.Modes{Bits: uint64(t.modes.modeSet), SavedBits: uint64(t.modes.saved), ModifyOtherKeys: t.modes.otherKeys}
+	n := &t.names
+	s.Names = checkpoint.Names{Title: n.title, Icon: n.icon, Cwd: n.cwd,
+		Titles: append([]string(nil), n.titles...), Icons: append([]string(nil), n.icons...)}
+	for _, p := range t.palette {
+		s.Palette = append(s.Palette, checkpoint.PaletteEntry{Index: p.index, RGB: p.rgb})
+	}
+	s.Text.Last = string(c.last)
+	if c.joins {
+		s.Text.Joins, s.Text.Code = true, c.code
+	}
+	s.Main = e.screen(t, &t.main, true)
+	if s.OnAlt {
+		s.Main.X, s.Main.Y, s.Main.Pending = t.main.x, t.main.y, t.main.pend
+	}
+	s.Alt = e.screen(t, &t.alt, s.OnAlt)
+	e.history(&t.hist)
+	return s
+}
+
+// exporter numbers styles and links in the order in which they come.
+type exporter struct {
+	s      *checkpoint.State
+	styles map[checkpoint.Style]int
+	links  map[link]int
+}
+
+func (e *exporter) style(s style) int {
+	c := checkpoint.Style{Fg: s.fg, Bg: s.bg, Ul: s.ul, Attrs: s.attrs}
+	if s.link != nil {
+		n, ok := e.links[*s.link]
+		if !ok {
+			e.s.Links = append(e.s.Links, checkpoint.Link{ID: s.link.id, URI: s.link.uri})
+			n = len(e.s.Links)
+			e.links[*s.link] = n
+		}
+		c.Link = n
+	}
+	n, ok := e.styles[c]
+	if !ok {
+		n = len(e.s.Styles)
+		e.s.Styles = append(e.s.Styles, c)
+		e.styles[c] = n
+	}
+	return n
+}
+
+func (e *exporter) screen(t *Terminal, s *screen, shown bool) checkpoint.Screen {
+	out := checkpoint.Screen{Kitty: append([]uint8(nil), s.kitty...)}
+	if v := s.saved; v != nil {
+		out.Saved = &checkpoint.Saved{X: v.x, Y: v.y, Pending: v.pending, Pen: e.style(v.pen), Charsets: v.chars, Origin: v.origin}
+	}
+	if !shown {
+		return out
+	}
+	var h history
+	for _, r := range s.rows {
+		c := h.begin(r.written)
+		width, flags := t.tab.pack(&h, c, r, t.cols)
+		h.finish(c, width, flags)
+	}
+	out.Rows = e.rows(nil, h.chunks, 0)
+	return out
+}
+
+func (e *exporter) history(h *history) {
+	out := &e.s.History
+	out.First = h.oldest - h.base
+	from := h.oldest
+	if h.open {
+		// The newest line's text is needed whole, however little of it can be read.
+		c := h.last()
+		k := len(c.rows) - 1
+		for k > 0 && c.rows[k-1].flags&packedWrapped != 0 {
+			k--
+		}
+		from = min(from, c.first+uint64(k))
+	}
+	out.Hidden = int(h.oldest - from)
+	if from < h.end {
+		out.Rows = e.rows(make([]checkpoint.Row, 0, h.end-from), h.chunks[h.find(from):], from)
+	}
+}
+
+// rows appends the rows of chunks from index first on.
+func (e *exporter) rows(dst []checkpoint.Row, chunks []*chunk, first uint64) []checkpoint.Row {
+	for _, c := range chunks {
+		text := append([]byte(nil), c.text...)
+		numbers := make([]int, len(c.styles))
+		for i := range numbers {
+			numbers[i] = -1
+		}
+		k := 0
+		if first > c.first {
+			k = int(first - c.first)
+		}
+		for ; k < len(c.rows); k++ {
+			p := &c.rows[k]
+			end := len(text)
+			if k+1 < len(c.rows) {
+				end = int(c.rows[k+1].text)
+			}
+			r := checkpoint.Row{Text: text[p.text:end:end], Width: int(p.width), Written: p.written}
+			r.Flags = p.flags & (packedWrapped | packedReported)
+			r.Flags |= textFlags(r.Text)
+			r.Runs = e.runs(c, k, numbers, len(r.Text))
+			dst = append(dst, r)
+		}
+	}
+	return dst
+}
+
+// textFlags says what is in packed text.
+func textFlags(p []byte) uint8 {
+	flags := uint8(checkpoint.RowASCII)
+	for _, b := range p {
+		if b == clusterMark {
+			return checkpoint.RowClusters
+		}
+		if b >= 0x80 {
+			flags = 0
+		}
+	}
+	return flags
+}
+
+func (e *exporter) runs(c *chunk, k int, numbers []int, size int) []checkpoint.Run {
+	packed := c.runsOf(k)
+	if len(packed) == 0 {
+		return nil
+	}
+	var runs []checkpoint.Run
+	for len(packed) > 0 && size > 0 {
+		n, local, rest := nextRun(packed)
+		packed = rest
+		n = min(n, size)
+		size -= n
+		if numbers[local] < 0 {
+			numbers[local] = e.style(c.styles[local])
+		}
+		if last := len(runs) - 1; last >= 0 && runs[last].Style == numbers[local] {
+			runs[last].Len += n
+		} else {
+			runs = append(runs, checkpoint.Run{Len: n, Style: numbers[local]})
+		}
+	}
+	if last := len(runs) - 1; last >= 0 && runs[last].Style == 0 {
+		runs = runs[:last]
+	}
+	return runs
+}
+
+// ErrState is what Restore returns for a State that no terminal can have made.
+var ErrState = errors.New("replay: impossible terminal state")
+
+// Restore returns a terminal in the state s. It shares no memory with s.
+func Restore(s *checkpoint.State) (*Terminal, error) {
+	im := importer{s: s}
+	cols, rows := clampSize(s.Size.Cols, s.Size.Rows)
+	if cols != s.Size.Cols || rows != s.Size.Rows {
+		return nil, fmt.Errorf("%w: size %dx%d", ErrState, s.Size.Cols, s.Size.Rows)
+	}
+	if s.Size.Scrollback < 0 || s.Size.Scrollback > MaxScrollback {
+		return nil, fmt.Errorf("%w: scrollback %d", ErrState, s.Size.Scrollback)
+	}
+	t := New(cols, rows, s.Size.Scrollback)
+	im.t = t
+	im.styleTable()
+	im.history()
+	im.screen(&t.main, &s.Main, true)
+	im.screen(&t.alt, &s.Alt, s.OnAlt)
+	im.rest()
+	if im.err != nil {
+		return nil, im.err
+	}
+	return t, nil
+}
+
+// importer fills a new terminal; the first thing that cannot be is its error.
+type importer struct {
+	s      *checkpoint.State
+	t      *Terminal
+	styles []style
+	err    error
+}
+
+func (im *importer) check(ok bool, what string) bool {
+	if !ok && im.err == nil {
+		im.err = fmt.Errorf("%w: %s", ErrState, what)
+	}
+	return ok
+}
+
+func (im *importer) styleTable() {
+	for _, c := range im.s.Styles {
+		s := style{fg: c.Fg, bg: c.Bg, ul: c.Ul, attrs: c.Attrs}
+		if c.Link > 0 && im.check(c.Link <= len(im.s.Links), "link number") {
+			l := im.s.Links[c.Link-1]
+			s.link = im.t.tab.link(l.ID, l.URI)
+		}
+		im.styles = append(im.styles, s)
+	}
+}
+
+func (im *importer) style(n int) style {
+	if !im.check(n >= 0 && n < len(im.styles), "style number") {
+		return style{}
+	}
+	return im.styles[n]
+}
+
+func (im *importer) history() {
+	t, in := im.t, &im.s.History
+	h := &t.hist
+	if !im.check(in.Hidden >= 0 && in.Hidden <= len(in.Rows) && in.First < 1<<62, "history bounds") {
+		return
+	}
+	if !im.check(len(in.Rows)-in.Hidden <= h.limit, "more history than scrollback") {
+		return
+	}
+	h.base, h.end = uint64(in.Hidden), in.First
+	h.oldest = in.First + uint64(in.Hidden)
+	for i := range in.Rows {
+		im.row(h, &in.Rows[i])
+	}
+}
+
+// row appends r to h.
+func (im *importer) row(h *history, r *checkpoint.Row) {
+	width, ok := packedWidth(r.Text)
+	if !im.check(ok && width <= im.t.cols, "row text") {
+		width = 0
+	}
+	c := h.begin(r.Written)
+	c.text = append(c.text, r.Text...)
+	for _, run := range r.Runs {
+		if !im.check(run.Len >= 0, "style run") {
+			return
+		}
+		c.runs = binary.AppendUvarint(c.runs, uint64(run.Len))
+		c.runs = binary.AppendUvarint(c.runs, uint64(c.styleIndex(im.style(run.Style))))
+	}
+	flags := r.Flags & (packedWrapped | packedReported)
+	switch f := textFlags(r.Text); f {
+	case checkpoint.RowASCII:
+		flags |= packedASCII
+	case checkpoint.RowClusters:
+		flags |= packedClusters
+	}
+	h.finish(c, width, flags)
+}
+
+// packedWidth returns the columns of packed text, and whether it is well formed.
+func packedWidth(p []byte) (int, bool) {
+	width := 0
+	for len(p) > 0 {
+		size, w := 1, 1
+		switch {
+		case p[0] < ' ' || p[0] == 0x7F:
+			return 0, false
+		case p[0] == clusterMark:
+			if len(p) < 3 || p[1]&0x7F == 0 || len(p) < 2+int(p[1]&0x7F) || !utf8.Valid(p[2:2+int(p[1]&0x7F)]) {
+				return 0, false
+			}
+			size, w = unit(p)
+		case p[0] >= 0x80:
+			var r rune
+			if r, size = utf8.DecodeRune(p); r == utf8.RuneError && size == 1 || r < 0xA0 {
+				return 0, false
+			}
+			_, w = unit(p)
+		}
+		width += w
+		p = p[size:]
+	}
+	return width, true
+}
+
+func (im *importer) screen(dst *screen, in *checkpoint.Screen, shown bool) {
+	t := im.t
+	dst.kitty = append([]uint8(nil), in.Kitty...)
+	im.check(len(in.Kitty) <= maxKitty, "keyboard stack")
+	if v := in.Saved; v != nil {
+		im.check(v.X >= 0 && v.X < MaxSide && v.Y >= 0 && v.Y < MaxSide, "saved cursor")
+		dst.saved = &saved{v.X, v.Y, v.Pending, im.style(v.Pen), v.Charsets, v.Origin}
+	}
+	if !shown || !im.check(len(in.Rows) == t.rows, "number of rows") {
+		return
+	}
+	*dst = screen{rows: newScreen(t.rows, 0).rows, saved: dst.saved, kitty: dst.kitty, x: in.X, y: in.Y, pend: in.Pending}
+	im.check(in.X >= 0 && in.X < t.cols && in.Y >= 0 && in.Y < t.rows, "cursor of a hidden screen")
+	var h history
+	for i := range in.Rows {
+		im.row(&h, &in.Rows[i])
+		if im.err != nil {
+			return
+		}
+		c := h.last()
+		unpack(&t.tab, dst.rows[i], c, len(c.rows)-1, t.cols)
+	}
+}
+
+// rest imports what is neither rows nor styles.
+func (im *importer) rest() {
+	t, s := im.t, im.s
+	t.offset, t.work, t.epoch = s.Clock.Offset, s.Clock.Work, s.Clock.Epoch
+	if s.OnAlt {
+		t.grid = &t.alt
+	}
+	c := s.Cursor
+	im.check(c.X >= 0 && c.X < t.cols && c.Y >= 0 && c.Y < t.rows, "cursor")
+	t.cur = cursor{x: c.X, y: c.Y, pending: c.Pending, chars: c.Charsets, shape: c.Style,
+		last: []byte(s.Text.Last), joins: s.Text.Joins, code: s.Text.Code}
+	im.check(len(s.Text.Last) <= MaxCluster+utf8.UTFMax && utf8.ValidString(s.Text.Last), "last character")
+	if t.cur.joins && im.check(s.Text.Code >= 0 && s.Text.Code <= utf8.MaxRune, "code point") {
+		t.cur.class = classOf(s.Text.Code)
+	}
+	t.setPen(im.style(c.Pen))
+	t.top, t.bottom = s.Region.Top, s.Region.Bottom
+	im.check(t.top >= 0 && t.top <= t.bottom && t.bottom < t.rows, "region")
+	t.modes = modes{modeSet: modeSet(s.Modes.Bits), saved: modeSet(s.Modes.SavedBits), otherKeys: s.Modes.ModifyOtherKeys}
+	t.tabs.clear()
+	for _, x := range s.Tabs {
+		if im.check(x >= 0 && x < t.cols, "tab stop") {
+			t.tabs.set(x, true)
+		}
+	}
+	n := s.Names
+	t.names = names{n.Title, n.Icon, n.Cwd, append([]string(nil), n.Titles...), append([]string(nil), n.Icons...)}
+	im.check(len(n.Titles) <= maxTitles && len(n.Icons) <= maxTitles, "title stack")
+	for _, p := range s.Palette {
+		if im.check(p.Index >= 0 && p.Index <= colorCursor, "palette index") {
+			t.palette.set(p.Index, p.RGB)
+		}
+	}
+	if err := t.lex.restore(&s.Lexer); err != nil && im.err == nil {
+		im.err = fmt.Errorf("%w: %w", ErrState, err)
+	}
+}

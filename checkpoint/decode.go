@@ -1,0 +1,295 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+)
+
+// What can be wrong with bytes that Decode is given. Errors wrap one of these.
+var (
+	ErrNotCheckpoint = errors.New("checkpoint: not a checkpoint")
+	ErrNewerVersion  = errors.New("checkpoint: written by a newer version")
+	ErrTruncated     = errors.New("checkpoint: truncated")
+	ErrDamaged       = errors.New("checkpoint: damaged")
+)
+
+// Decode undoes [Encode]. b must be one encoding and nothing else. The State's texts
+// share b's memory.
+func Decode(b []byte) (*State, error) {
+	n := min(len(b), len(Magic))
+	if string(b[:n]) != Magic[:n] {
+		return nil, ErrNotCheckpoint
+	}
+	if len(b) < headerSize {
+		return nil, ErrTruncated
+	}
+	if crc32.Checksum(b[:12], castagnoli) != binary.LittleEndian.Uint32(b[12:]) {
+		return nil, fmt.Errorf("%w: header", ErrDamaged)
+	}
+	version := binary.LittleEndian.Uint16(b[4:])
+	if version > Version {
+		return nil, fmt.Errorf("%w: %d, this is %d", ErrNewerVersion, version, Version)
+	}
+	size := uint64(binary.LittleEndian.Uint32(b[8:]))
+	rest := uint64(len(b) - headerSize)
+	switch {
+	case version == 0 || binary.LittleEndian.Uint16(b[6:]) != 0:
+		return nil, fmt.Errorf("%w: header", ErrDamaged)
+	case rest < size+checkSize:
+		return nil, ErrTruncated
+	case rest > size+checkSize:
+		return nil, fmt.Errorf("%w: bytes behind the end", ErrDamaged)
+	}
+	body := b[headerSize : headerSize+size]
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[headerSize+size:]) {
+		return nil, fmt.Errorf("%w: records", ErrDamaged)
+	}
+	s := new(State)
+	d := decoder{b: body}
+	for i := range len(recordKinds) {
+		kind := recordKinds[i]
+		if d.byte() != kind {
+			d.fail()
+		}
+		r := decoder{b: d.bytes(), bad: d.bad}
+		r.record(kind, s)
+		if r.bad || len(r.b) > 0 {
+			return nil, fmt.Errorf("%w: record %q", ErrDamaged, kind)
+		}
+	}
+	if len(d.b) > 0 {
+		return nil, fmt.Errorf("%w: records", ErrDamaged)
+	}
+	return s, nil
+}
+
+// decoder reads fields; after a bad one it reads zeros.
+type decoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *decoder) fail() {
+	d.bad = true
+	d.b = nil
+}
+
+func (d *decoder) uv() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) sv() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+// upTo reads an uv that may be at most limit.
+func (d *decoder) upTo(limit uint64) uint64 {
+	v := d.uv()
+	if v > limit {
+		d.fail()
+		return 0
+	}
+	return v
+}
+
+func (d *decoder) num() int    { return int(d.upTo(math.MaxInt32)) }
+func (d *decoder) u32() uint32 { return uint32(d.upTo(math.MaxUint32)) }
+
+// count reads the length of a list whose elements take at least size bytes each.
+func (d *decoder) count(size int) int { return int(d.upTo(uint64(len(d.b) / size))) }
+
+func (d *decoder) byte() uint8 {
+	if len(d.b) == 0 {
+		d.fail()
+		return 0
+	}
+	v := d.b[0]
+	d.b = d.b[1:]
+	return v
+}
+
+func (d *decoder) bool() bool {
+	v := d.byte()
+	if v > 1 {
+		d.fail()
+	}
+	return v == 1
+}
+
+func (d *decoder) bytes() []byte {
+	n := d.count(1)
+	v := d.b[:n:n]
+	d.b = d.b[n:]
+	if n == 0 {
+		return nil
+	}
+	return v
+}
+
+func (d *decoder) str() string { return string(d.bytes()) }
+
+func (d *decoder) strs() []string {
+	var list []string
+	for range d.count(1) {
+		list = append(list, d.str())
+	}
+	return list
+}
+
+func (d *decoder) record(kind byte, s *State) {
+	switch kind {
+	case 'T':
+		d.terminal(s)
+	case 'L':
+		for range d.count(2) {
+			s.Links = append(s.Links, Link{d.str(), d.str()})
+		}
+	case 'S':
+		for range d.count(5) {
+			s.Styles = append(s.Styles, Style{Color(d.u32()), Color(d.u32()), Color(d.u32()),
+				uint16(d.upTo(math.MaxUint16)), d.num()})
+		}
+	case 'C':
+		d.cursor(s)
+	case 'H':
+		s.History.First = d.uv()
+		s.History.Hidden = d.num()
+		s.History.Rows = d.rows()
+	case 'M':
+		d.screen(&s.Main)
+	case 'A':
+		d.screen(&s.Alt)
+	case 'B':
+		last := 0
+		for range d.count(1) {
+			last += d.num()
+			s.Tabs = append(s.Tabs, last)
+		}
+	case 'N':
+		s.Names.Title = d.str()
+		s.Names.Icon = d.str()
+		s.Names.Cwd = d.str()
+		s.Names.Titles = d.strs()
+		s.Names.Icons = d.strs()
+	case 'P':
+		for range d.count(2) {
+			s.Palette = append(s.Palette, PaletteEntry{d.num(), d.u32()})
+		}
+	case 'X':
+		d.lexer(&s.Lexer)
+	}
+}
+
+func (d *decoder) terminal(s *State) {
+	s.Semantics = d.u32()
+	s.Widths = d.str()
+	s.Size.Cols = d.num()
+	s.Size.Rows = d.num()
+	s.Size.Scrollback = d.num()
+	s.Clock.Offset = d.uv()
+	s.Clock.Work = d.uv()
+	s.Clock.Epoch = d.u32()
+	s.OnAlt = d.bool()
+	s.Region.Top = d.num()
+	s.Region.Bottom = d.num()
+	s.Modes.Bits = d.uv()
+	s.Modes.SavedBits = d.uv()
+	s.Modes.ModifyOtherKeys = d.byte()
+}
+
+func (d *decoder) charsets(c *Charsets) {
+	for i := range c.G {
+		c.G[i] = d.byte()
+	}
+	c.GL = d.byte()
+	c.Single = d.byte()
+}
+
+func (d *decoder) cursor(s *State) {
+	c := &s.Cursor
+	c.X = d.num()
+	c.Y = d.num()
+	c.Pending = d.bool()
+	c.Pen = d.num()
+	d.charsets(&c.Charsets)
+	c.Style = d.byte()
+	s.Text.Last = d.str()
+	s.Text.Joins = d.bool()
+	s.Text.Code = rune(d.num())
+}
+
+func (d *decoder) screen(s *Screen) {
+	s.Rows = d.rows()
+	if d.bool() {
+		s.Saved = new(Saved)
+		s.Saved.X = d.num()
+		s.Saved.Y = d.num()
+		s.Saved.Pending = d.bool()
+		s.Saved.Pen = d.num()
+		d.charsets(&s.Saved.Charsets)
+		s.Saved.Origin = d.bool()
+	}
+	s.Kitty = d.bytes()
+	s.X = d.num()
+	s.Y = d.num()
+	s.Pending = d.bool()
+}
+
+func (d *decoder) rows() []Row {
+	n := d.count(5)
+	if n == 0 {
+		return nil
+	}
+	rows := make([]Row, n)
+	last := uint64(0)
+	for i := range rows {
+		r := &rows[i]
+		r.Flags = d.byte()
+		r.Width = d.num()
+		last += uint64(d.sv())
+		r.Written = last
+		r.Text = d.bytes()
+		if k := d.count(2); k > 0 {
+			r.Runs = make([]Run, k)
+			for j := range r.Runs {
+				r.Runs[j] = Run{d.num(), d.num()}
+			}
+		}
+		if d.bad {
+			return nil
+		}
+	}
+	return rows
+}
+
+func (d *decoder) lexer(l *Lexer) {
+	l.Phase = d.byte()
+	l.Held = d.bytes()
+	l.Prefix = d.byte()
+	l.Inter = d.bytes()
+	for range d.count(1) {
+		v := d.sv()
+		if v < math.MinInt32 || v > math.MaxInt32 {
+			d.fail()
+		}
+		l.Params = append(l.Params, int32(v))
+	}
+	l.Colons = d.u32()
+	l.Data = d.bytes()
+	l.Dropped = d.bool()
+}
