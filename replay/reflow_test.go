@@ -154,7 +154,7 @@ func TestReflowBehindAlternate(t *testing.T) {
 	for seed := range uint64(50) {
 		p := makePage(seed)
 		r := rand.New(rand.NewPCG(seed, 3))
-		term := replay.New(2+r.IntN(100), 2+r.IntN(30), 100000)
+		term := replay.New(10+r.IntN(100), 2+r.IntN(30), 100000)
 		term.Feed(p.in)
 		term.Feed([]byte("\x1b[?1049h\x1b[Halternate"))
 		cols, rows := 2+r.IntN(299), 1+r.IntN(50)

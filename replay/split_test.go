@@ -48,7 +48,8 @@ func diffStates(got, want *checkpoint.State) string {
 	for i := range g.NumField() {
 		x, y := g.Field(i).Interface(), w.Field(i).Interface()
 		if !reflect.DeepEqual(x, y) {
-			fmt.Fprintf(&b, "State.%s: got %.300v\n  want %.300v\n", g.Type().Field(i).Name, x, y)
+			gs, ws := fmt.Sprintf("%+v", x), fmt.Sprintf("%+v", y)
+			fmt.Fprintf(&b, "State.%s: got %s\n  want %s\n", g.Type().Field(i).Name, gs[:min(len(gs), 600)], ws[:min(len(ws), 600)])
 		}
 	}
 	return b.String()
