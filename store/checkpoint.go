@@ -35,12 +35,15 @@ func (l *Log) Checkpoint(at Pos) (Checkpoint, error) { return l.checkpoint(at, f
 // for Checkpoint.
 func (l *Log) FullCheckpoint(at Pos) (Checkpoint, error) { return l.checkpoint(at, true) }
 
-// Checkpoints yields the checkpoints from position from on, in order. An
-// error is yielded last; a damaged checkpoint is reported and passed over.
+// Checkpoints yields the checkpoints from position from on, in order. (Where
+// one that is not full and a full one stand at the same position, the full one
+// comes second, and alone if that position is from.) An error is yielded last;
+// a damaged checkpoint is reported and passed over.
 func (l *Log) Checkpoints(from Pos) iter.Seq2[Checkpoint, error] {
 	return func(yield func(Checkpoint, error) bool) {
+		past := false // the one at from that is not full was yielded
 		for {
-			cp, err := l.nextCheckpoint(from)
+			cp, err := l.nextCheckpoint(from, past)
 			if errors.Is(err, io.EOF) {
 				return
 			}
@@ -48,7 +51,10 @@ func (l *Log) Checkpoints(from Pos) iter.Seq2[Checkpoint, error] {
 			if !yield(cp, err) || err != nil && !errors.As(err, &damaged) {
 				return
 			}
-			from = Pos{Offset: cp.Offset, Seq: cp.Seq + 1}
+			from, past = cp.Pos, !cp.Full
+			if cp.Full {
+				from.Seq++
+			}
 		}
 	}
 }
@@ -85,12 +91,13 @@ func (l *Log) checkpoint(at Pos, full bool) (Checkpoint, error) {
 	return cp, err
 }
 
-// nextCheckpoint is the first checkpoint at or behind from, or io.EOF. Of a
-// damaged one the position is returned too.
-func (l *Log) nextCheckpoint(from Pos) (cp Checkpoint, err error) {
+// nextCheckpoint is the first checkpoint at or behind from, or io.EOF; past
+// leaves out one at from that is not full. Of a damaged one the position is
+// returned too.
+func (l *Log) nextCheckpoint(from Pos, past bool) (cp Checkpoint, err error) {
 	// First what is in memory: it may be on disk before we look there, but
 	// not the other way round.
-	pending, ok := l.pendingFrom(from)
+	pending, ok := l.pendingFrom(from, past)
 	err = l.s.view(l.pane, func(it *pebble.Iterator) error {
 		k := dataKey{pane: l.pane}
 		span, err := l.spanAt(it, from)
@@ -102,6 +109,9 @@ func (l *Log) nextCheckpoint(from Pos) (cp Checkpoint, err error) {
 			k.span, k.at = span, span
 		default:
 			k.span, k.class, k.at = span, classDelta, from
+			if past {
+				k.at.Seq++
+			}
 		}
 		if !it.SeekGE(k.encode()) {
 			return eof(it)
@@ -119,8 +129,8 @@ func (l *Log) nextCheckpoint(from Pos) (cp Checkpoint, err error) {
 		cp, err = l.readCheckpoint(it, k)
 		return err
 	})
-	if errors.Is(err, io.EOF) && ok {
-		return pending, nil
+	if ok && (errors.Is(err, io.EOF) || err == nil && pending.Pos == cp.Pos && pending.Full == cp.Full) {
+		return pending, nil // the only one, or in place of that on disk
 	}
 	return cp, err
 }
@@ -198,15 +208,24 @@ func (l *Log) pendingBefore(at Pos, full bool) (Checkpoint, bool) {
 
 // pendingFrom looks for the first checkpoint at or behind from among those
 // that are not durable yet.
-func (l *Log) pendingFrom(from Pos) (Checkpoint, bool) {
+func (l *Log) pendingFrom(from Pos, past bool) (Checkpoint, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var first *pendingCheckpoint
 	for _, c := range l.chunks {
 		for i := range c.cps {
-			if !c.cps[i].at.Before(from) {
-				return c.cps[i].public(), true
+			cp := &c.cps[i]
+			if cp.at.Before(from) || !cp.full && past && cp.at == from {
+				continue
 			}
+			if first != nil && (cp.at != first.at || cp.full != first.full) {
+				return first.public(), true
+			}
+			first = cp // or in its place
 		}
 	}
-	return Checkpoint{}, false
+	if first == nil {
+		return Checkpoint{}, false
+	}
+	return first.public(), true
 }

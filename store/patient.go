@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -17,16 +18,23 @@ const patience = 50 * time.Millisecond
 // patientFS stands between Pebble and the disk. What fails for want of space
 // (a write, a new file, a rename) waits and is tried again, since Pebble would
 // try again at once and for ever, or give up for good. A sync is never tried
-// again: after a failed one nobody knows what is on the disk. Once shut, it
-// lets nothing change any more.
+// again: after a failed one nobody knows what is on the disk. Any other
+// failure of a change fails the store, and from then on whoever would change
+// something is parked for ever: Pebble would try without end, or panic, as it
+// does when it cannot make a log or sync a directory.
 type patientFS struct {
 	base vfs.FS
+	// fail marks the store as failed.
+	fail func(error)
 	// relieve is called when the disk is found full, before the first wait.
 	relieve func()
 	// fullSince is when the disk was found full (ns since the epoch), 0 while
 	// it is not. Written by whoever waits.
 	fullSince atomic.Int64
-	// shut makes all changes fail with ErrFailed; set by fail, never reset.
+	// strict is set once the store is open; until then failures are returned,
+	// and are Open's.
+	strict atomic.Bool
+	// shut lets nothing change any more; set when the store fails, never reset.
 	shut atomic.Bool
 	// hurry ends all waiting: what the disk refuses then fails. Closed by
 	// Close when its own patience ends.
@@ -35,28 +43,41 @@ type patientFS struct {
 
 var _ vfs.FS = (*patientFS)(nil)
 
-func newPatientFS(base vfs.FS) *patientFS {
-	return &patientFS{base: base, relieve: func() {}, hurry: make(chan struct{})}
+func newPatientFS(base vfs.FS, fail func(error)) *patientFS {
+	return &patientFS{base: base, fail: fail, relieve: func() {}, hurry: make(chan struct{})}
+}
+
+// check parks the caller for ever if the store has failed.
+func (p *patientFS) check() {
+	if p.shut.Load() {
+		select {}
+	}
 }
 
 func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// retry runs op until it fails with something else than a full disk. It
-// returns the last error.
+// give returns err, or takes it for the end of the store.
+func (p *patientFS) give(err error) error {
+	if err != nil && p.strict.Load() {
+		p.fail(err)
+		p.check()
+	}
+	return err
+}
+
+// retry runs op until it fails with something else than a full disk.
 func (p *patientFS) retry(op func() error) error {
 	waited := false
 	for {
-		if p.shut.Load() {
-			return ErrFailed
-		}
+		p.check()
 		err := op()
 		if !isFull(err) {
 			if waited && err == nil {
 				p.fullSince.Store(0)
 			}
-			return err
+			return p.give(err)
 		}
 		if p.fullSince.CompareAndSwap(0, time.Now().UnixNano()) || !waited {
 			p.relieve()
@@ -67,7 +88,7 @@ func (p *patientFS) retry(op func() error) error {
 		case <-t.C:
 		case <-p.hurry:
 			t.Stop()
-			return err
+			return p.give(err)
 		}
 	}
 }
@@ -80,8 +101,17 @@ func (p *patientFS) open(op func() (vfs.File, error)) (f vfs.File, err error) {
 	return &patientFile{p: p, base: f}, nil
 }
 
+// Create makes a new file. A manifest is made known to its directory at once:
+// Pebble syncs that only together with the marker that points to the manifest,
+// and of the two a crash might leave the marker.
 func (p *patientFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return p.open(func() (vfs.File, error) { return p.base.Create(name, c) })
+	f, err := p.open(func() (vfs.File, error) { return p.base.Create(name, c) })
+	if err == nil && strings.HasPrefix(p.PathBase(name), "MANIFEST-") {
+		if err := syncDir(p, p.PathDir(name)); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	return f, err
 }
 
 func (p *patientFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
@@ -105,16 +135,12 @@ func (p *patientFS) MkdirAll(dir string, perm os.FileMode) error {
 }
 
 func (p *patientFS) Remove(name string) error {
-	if p.shut.Load() {
-		return ErrFailed
-	}
+	p.check()
 	return p.base.Remove(name)
 }
 
 func (p *patientFS) RemoveAll(name string) error {
-	if p.shut.Load() {
-		return ErrFailed
-	}
+	p.check()
 	return p.base.RemoveAll(name)
 }
 
@@ -123,7 +149,7 @@ func (p *patientFS) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &patientFile{p: p, base: f}, nil
+	return &patientDir{patientFile{p: p, base: f}}, nil
 }
 
 func (p *patientFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
@@ -186,10 +212,21 @@ func (f *patientFile) SyncTo(n int64) (full bool, err error) {
 }
 
 func (f *patientFile) sync(op func() error) error {
-	if f.p.shut.Load() {
-		return ErrFailed
+	f.p.check()
+	return f.p.give(op())
+}
+
+// patientDir is a directory, opened to be synced.
+type patientDir struct{ patientFile }
+
+// Sync syncs the directory. If that fails, so has the store, even in Open.
+func (d *patientDir) Sync() error {
+	err := d.patientFile.Sync()
+	if err != nil {
+		d.p.fail(err)
+		d.p.check()
 	}
-	return op()
+	return err
 }
 
 func (f *patientFile) Close() error                            { return f.base.Close() }

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+	"io"
 	"math"
 	"sort"
 
@@ -139,6 +141,14 @@ func (l *Log) bisect(it *pebble.Iterator, key func(delta uint64) []byte) (Pos, b
 		}
 	}
 	return Pos{}, false
+}
+
+// ignoreEOF is nil for io.EOF.
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 func satAdd(a, b uint64) uint64 {

@@ -99,11 +99,11 @@ func Open(dir string, o Options) (*Store, error) {
 	s := &Store{
 		opts:   o,
 		dir:    dir,
-		fs:     newPatientFS(o.FS),
 		failed: make(chan struct{}),
 		logs:   make(map[uint64]*Log),
 		pool:   chunkPool{size: o.SegmentBytes},
 	}
+	s.fs = newPatientFS(o.FS, s.fail)
 	if _, _, err := inspect(s.fs, dir); err != nil {
 		return nil, err
 	}
@@ -174,6 +174,7 @@ func (s *Store) open() error {
 	if s.enc, err = newEncoders(s.opts.Level); err != nil {
 		return err
 	}
+	s.fs.strict.Store(true)
 	s.committer = newCommitter(s, s.enc)
 	go s.committer.run()
 	return nil
@@ -219,7 +220,7 @@ func (s *Store) fail(cause error) {
 	if !s.err.CompareAndSwap(nil, &err) {
 		return
 	}
-	s.fs.shut.Store(true)
+	s.fs.shut.Store(true) // before anybody can learn of it
 	s.opts.Logger.Error("store failed", "dir", s.dir, "err", cause)
 	close(s.failed)
 }

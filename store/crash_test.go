@@ -1,0 +1,217 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+var crashImages = flag.Int("crash.images", 2500, "images that TestCrashImages recovers")
+
+// crashRig takes an image of a file system in memory at each sync, as a crash
+// at that moment would leave it, along with what was durable then.
+type crashRig struct {
+	fs     *vfs.MemFS
+	rng    *rand.Rand
+	every  int
+	images chan crashImage
+
+	mu     sync.Mutex
+	syncs  int
+	logs   []*Log   // nil while the store is closed
+	floors []uint64 // durable offsets, as last seen
+}
+
+// crashImage is one image; floors are the durable offsets of the logs.
+type crashImage struct {
+	fs     *vfs.MemFS
+	floors []uint64
+	n      int
+}
+
+func (r *crashRig) inject(op errorfs.Op) error {
+	switch op.Kind {
+	case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpRemove, errorfs.OpRename:
+	default:
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.syncs++
+	if r.syncs%r.every != 0 {
+		return nil
+	}
+	// The durable offsets first: the image is at least as new.
+	for i, l := range r.logs {
+		r.floors[i] = max(r.floors[i], l.Durable())
+	}
+	cfg := vfs.CrashCloneCfg{RNG: r.rng}
+	if n := r.rng.IntN(4); n > 0 {
+		cfg.UnsyncedDataPercent = 100 * n / 3
+	}
+	r.images <- crashImage{r.fs.CrashClone(cfg), append([]uint64(nil), r.floors...), r.syncs}
+	return nil
+}
+
+// The first of the three tiers of crash tests: an image at the syncs of a
+// random workload recovers to an exact prefix, at least as long as durable
+// said, with no checkpoint ahead of its log.
+func TestCrashImages(t *testing.T) {
+	want := *crashImages
+	if testing.Short() || raceEnabled {
+		want /= 10
+	}
+	done := 0
+	for seed := uint64(1); done < want; seed++ {
+		done += crashRun(t, seed, want-done)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	t.Logf("%d images", done)
+}
+
+// crashRun runs one workload and recovers up to limit images of it.
+func crashRun(t *testing.T, seed uint64, limit int) int {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	rig := &crashRig{
+		fs: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(seed, 2)),
+		every: 1, images: make(chan crashImage, 4),
+	}
+	o := Options{
+		FS:           errorfs.Wrap(rig.fs, errorfs.InjectorFunc(rig.inject)),
+		SegmentBytes: []int{256, 4 << 10, 64 << 10}[rng.IntN(3)],
+		MemTable:     64 << 10, // so that it flushes and compacts
+		Pace:         -1,
+		Logger:       quiet,
+	}
+	models := make([]*model, 3)
+	rig.floors = make([]uint64, len(models))
+	var mu sync.Mutex // the models; recovery looks at what was appended so far
+	for i := range models {
+		models[i] = &model{pane: uint64(i)}
+	}
+
+	var wg sync.WaitGroup
+	n := 0
+	var nMu sync.Mutex
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for img := range rig.images {
+				nMu.Lock()
+				skip := n >= limit || t.Failed()
+				n++
+				nMu.Unlock()
+				if skip {
+					continue
+				}
+				if err := recoverImage(img, models, &mu); err != nil {
+					t.Errorf("image at sync %d: %v", img.n, err)
+				}
+			}
+		})
+	}
+	crashWorkload(t, rig, o, models, &mu, rng)
+	close(rig.images)
+	wg.Wait()
+	return min(n, limit)
+}
+
+// crashWorkload appends at random to several panes, in two lives of the store.
+func crashWorkload(t *testing.T, rig *crashRig, o Options, models []*model, mu *sync.Mutex, rng *rand.Rand) {
+	for life := range 2 {
+		s := mustOpen(t, "s", o)
+		var logs []*Log
+		for _, m := range models {
+			l, err := s.Log(m.pane)
+			if errors.Is(err, ErrNoLog) {
+				l, err = s.Create(m.pane)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			logs = append(logs, l)
+		}
+		rig.mu.Lock()
+		rig.logs = logs
+		rig.mu.Unlock()
+		for range 150 {
+			for range 1 + rng.IntN(10) {
+				i := rng.IntN(len(models))
+				mu.Lock()
+				models[i].step(rng, logs[i], 8000)
+				mu.Unlock()
+			}
+			switch rng.IntN(8) {
+			case 0:
+				if err := logs[rng.IntN(len(logs))].Sync(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+			case 1:
+				if err := s.Put(fmt.Sprint("key", rng.IntN(5)), words(rng, 100)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if life == 0 && rng.IntN(2) == 0 {
+			for _, l := range logs {
+				mustSync(t, l)
+			}
+		}
+		mustClose(t, s)
+		rig.mu.Lock()
+		for i, l := range logs {
+			rig.floors[i] = l.End().Offset
+		}
+		rig.logs = nil
+		rig.mu.Unlock()
+	}
+}
+
+// recoverImage opens an image and compares it with the models.
+func recoverImage(img crashImage, models []*model, mu *sync.Mutex) error {
+	s, err := Open("s", Options{FS: img.fs, Logger: quiet, MemTable: 64 << 10})
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	defer s.Close()
+	for i, m := range models {
+		l, err := s.Log(m.pane)
+		if errors.Is(err, ErrNoLog) && img.floors[i] == 0 {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		snapshot := *m
+		mu.Unlock()
+		if err := snapshot.verify(l, img.floors[i], false); err != nil {
+			return err
+		}
+		// And it goes on from there.
+		if l.End().Seq > 0 && !l.NeedsFull() {
+			end := l.Append(Output, Time{1, 1}, []byte("on"))
+			r, err := l.Read(Pos{end.Offset - 2, end.Seq - 1})
+			if err != nil {
+				return err
+			}
+			if f, err := r.Next(); err != nil || string(f.Data) != "on" {
+				return fmt.Errorf("appended after recovery: %v %v", f, err)
+			}
+			if _, err := r.Next(); !errors.Is(err, io.EOF) {
+				return err
+			}
+		}
+	}
+	return nil
+}
