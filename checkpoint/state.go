@@ -69,9 +69,9 @@ type Style struct {
 type Link struct{ ID, URI string }
 
 // Row is one physical row. Text holds the cells from the left, without trailing
-// blanks of the default style (but a wrapped row is full). A cell is one code
-// point, or a mark: 0xFF, a byte (bits 0..6 the length of the cluster, bit 7 set if
-// it takes two columns), the cluster.
+// cells that were never written (but a wrapped row is full). A cell is 0x00 if it
+// was never written, one code point, or a mark: 0xFF, a byte (bits 0..6 the length
+// of the cluster, bit 7 set if it takes two columns), the cluster.
 type Row struct {
 	Text    []byte
 	Runs    []Run  // styles from the left; nothing if all of Text is Styles[0]
@@ -86,6 +86,7 @@ const (
 	RowReported                   // its text was given to the line sink already
 	RowClusters                   // Text contains cluster marks
 	RowASCII                      // each byte of Text is one column
+	RowVoids                      // Text contains cells that were never written
 )
 
 // Run is Len bytes of Text in the style Styles[Style].

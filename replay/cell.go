@@ -6,8 +6,8 @@ import (
 	"looptape/checkpoint"
 )
 
-// cell is one column of a row. The zero cell is a blank of the default style; a
-// written space of the default style is the same thing to every reader.
+// cell is one column of a row. The zero cell is a blank of the default style that
+// was never written or was erased; it reads like a space, but is no text.
 //
 //	bits  0..20  code point, or the number of an interned cluster
 //	bit   21     set: a cluster
@@ -27,14 +27,8 @@ const (
 	spacer cell = 3 << 22 // last column, left blank by a wide cluster that wrapped
 )
 
-// blank says whether c shows nothing in the default style.
-func (c cell) blank() bool { return c == 0 || c == ' ' || c == spacer }
-
-// void says whether c shows nothing, in whatever style.
-func (c cell) void() bool {
-	r := c & (cellText | cellCluster)
-	return (r == 0 || r == ' ') && c&cellKind != tail
-}
+// blank says whether c is as if it had never been written.
+func (c cell) blank() bool { return c == 0 || c == spacer }
 
 // link is an interned hyperlink.
 type link struct{ id, uri string }

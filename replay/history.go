@@ -4,7 +4,7 @@ import "slices"
 
 // Sizes of the history's parts.
 const (
-	chunkText = 32 << 10 // a chunk is sealed at this many bytes of text,
+	chunkText = 32 << 10 // a chunk is sealed before this many bytes of text,
 	chunkRows = 4096     // or at this many rows
 	MaxLine   = 64 << 10 // bytes of a logical line; a longer one is broken, its text kept
 )
@@ -25,7 +25,7 @@ type history struct {
 	base    uint64 // index of the epoch's row 0
 	open    bool   // the newest row goes on in the next one
 	lineLen int    // bytes of the newest row's logical line so far
-	spare   *chunk // an evicted chunk whose memory is used again
+	spare   []byte // the text of an evicted chunk, to be used again
 	// The newest chunk's styles by the table's numbers, for repeated use.
 	lastStyle uint32
 	lastLocal uint32
@@ -43,11 +43,12 @@ type chunk struct {
 	joined bool   // some row is wrapped
 }
 
-// packedRow says where a row's text and runs begin in its chunk; they end where
-// the next row's begin. 24 bytes.
+// packedRow says where a row's text is in its chunk and where its runs begin; they
+// end where the next row's begin. 24 bytes.
 type packedRow struct {
-	text, runs uint32
+	text, size uint32
 	written    uint64
+	runs       uint32
 	width      uint16 // columns that the text takes
 	flags      uint8
 }
@@ -58,6 +59,7 @@ const (
 	packedReported             // the line sink has had it
 	packedClusters             // has cluster marks
 	packedASCII                // each byte is a column
+	packedVoids                // has cells that were never written
 )
 
 // last returns the chunk that rows are appended to.
@@ -68,45 +70,41 @@ func (h *history) last() *chunk {
 	return h.grow()
 }
 
-// grow appends an empty chunk.
+// grow seals the newest chunk and appends an empty one. Its tables are the sealed
+// one's, which keeps copies without room to spare.
 func (h *history) grow() *chunk {
-	c := h.spare
-	if c == nil {
-		c = &chunk{text: make([]byte, 0, chunkText+1024)}
-	}
+	c := &chunk{first: h.end, text: h.spare, styles: []style{{}}}
 	h.spare = nil
-	*c = chunk{first: h.end, text: c.text[:0], runs: c.runs[:0], rows: c.rows[:0], styles: append(c.styles[:0], style{})}
+	if n := len(h.chunks); n > 0 {
+		full := h.chunks[n-1]
+		c.rows, full.rows = full.rows[:0], slices.Clone(full.rows)
+		c.runs, full.runs = full.runs[:0], slices.Clone(full.runs)
+		full.styles = slices.Clone(full.styles)
+		full.local = nil
+		if cap(full.text) > chunkText {
+			full.text = slices.Clone(full.text)
+		}
+		if c.text == nil {
+			c.text = make([]byte, 0, chunkText)
+		}
+	}
 	h.chunks = append(h.chunks, c)
-	h.lastStyle, h.lastLocal = 0, 0
+	h.forget()
 	return c
 }
 
-// seal gives back what a full chunk reserved and does not use.
-func (c *chunk) seal() {
-	c.local = nil
-	c.rows = trim(c.rows)
-	c.runs = trim(c.runs)
-	c.styles = trim(c.styles)
-	c.text = trim(c.text)
-}
-
-func trim[T any](s []T) []T {
-	if cap(s)-len(s) > len(s)/16 {
-		return slices.Clone(s[:len(s):len(s)])
-	}
-	return s
-}
-
-// begin starts the next row and returns its chunk. The caller appends text and
-// runs, then calls finish.
-func (h *history) begin(written uint64) *chunk {
+// begin starts the next row and returns its chunk. The caller appends text, about
+// room bytes, and runs, then calls finish.
+func (h *history) begin(written uint64, room int) *chunk {
 	c := h.last()
 	if !h.open {
 		h.lineLen = 0
-		if len(c.text) >= chunkText || len(c.rows) >= chunkRows {
-			c.seal()
+		if len(c.rows) > 0 && (len(c.text)+room > chunkText || len(c.rows) >= chunkRows) {
 			c = h.grow()
 		}
+	}
+	if free := cap(c.text) - len(c.text); free < room && cap(c.text) < chunkText {
+		c.text = slices.Grow(c.text, min(max(room, cap(c.text)), chunkText-len(c.text)))
 	}
 	c.rows = append(c.rows, packedRow{text: uint32(len(c.text)), runs: uint32(len(c.runs)), written: written})
 	return c
@@ -115,9 +113,9 @@ func (h *history) begin(written uint64) *chunk {
 // finish completes the row that begin started.
 func (h *history) finish(c *chunk, width int, flags uint8) {
 	r := &c.rows[len(c.rows)-1]
-	r.width, r.flags = uint16(width), flags
+	r.size, r.width, r.flags = uint32(len(c.text))-r.text, uint16(width), flags
 	c.widest = max(c.widest, r.width)
-	h.lineLen += len(c.text) - int(r.text)
+	h.lineLen += int(r.size)
 	h.open = flags&packedWrapped != 0
 	if h.open {
 		c.joined = true
@@ -172,8 +170,8 @@ func (h *history) evict() {
 		n++
 	}
 	if n > 0 {
-		if c := h.chunks[n-1]; cap(c.text) >= chunkText && cap(c.text) <= 2*chunkText {
-			h.spare = c
+		if c := h.chunks[n-1]; cap(c.text) == chunkText {
+			h.spare = c.text[:0]
 		}
 		h.chunks = slices.Delete(h.chunks, 0, n)
 	}
@@ -206,10 +204,8 @@ func (h *history) find(i uint64) int {
 
 // textOf returns the packed text of row k of c.
 func (c *chunk) textOf(k int) []byte {
-	if k+1 < len(c.rows) {
-		return c.text[c.rows[k].text:c.rows[k+1].text]
-	}
-	return c.text[c.rows[k].text:]
+	p := &c.rows[k]
+	return c.text[p.text : p.text+p.size]
 }
 
 func (c *chunk) runsOf(k int) []byte {
@@ -234,7 +230,7 @@ func (h *history) pop(tb *table, r *row, cols int) {
 	k := len(c.rows) - 1
 	unpack(tb, r, c, k, cols)
 	p := c.rows[k]
-	h.lineLen -= len(c.text) - int(p.text)
+	h.lineLen -= int(p.size)
 	c.text, c.runs, c.rows = c.text[:p.text], c.runs[:p.runs], c.rows[:k]
 	h.end--
 	h.forget()
@@ -244,7 +240,7 @@ func (h *history) pop(tb *table, r *row, cols int) {
 	}
 	h.open, h.lineLen = false, 0
 	for k--; k >= 0; k-- {
-		h.lineLen += len(c.textOf(k))
+		h.lineLen += int(c.rows[k].size)
 		if k > 0 && c.rows[k-1].flags&packedWrapped == 0 {
 			break
 		}

@@ -31,7 +31,7 @@ func (t *Terminal) FlushLines() {
 // flush reports the lines of a screen up to the last row with text.
 func (t *Terminal) flush(rows []*row, main bool) {
 	n := len(rows)
-	for n > 0 && rows[n-1].length() == 0 {
+	for n > 0 && rows[n-1].blank() {
 		n--
 	}
 	if n == 0 && main && t.hist.open {

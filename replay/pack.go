@@ -1,12 +1,14 @@
 package replay
 
 import (
+	"bytes"
 	"encoding/binary"
 	"unicode/utf8"
 )
 
 // Packed text is the text of cells from the left, tails and spacers left out.
-// A cell is one code point of the width that the width table gives it, or a mark:
+// A cell is 0x00 if it was never written, one code point of the width that the
+// width table gives it, or a mark:
 //
 //	0     0xFF
 //	1     bits 0..6 length of the cluster, 1..127; bit 7 set: it takes two columns
@@ -19,7 +21,7 @@ func (t *Terminal) push(r *row) {
 	if h.open && h.lineLen >= MaxLine {
 		t.closeHistory()
 	}
-	c := h.begin(r.written)
+	c := h.begin(r.written, r.used)
 	width, flags := t.tab.pack(h, c, r, t.cols)
 	h.finish(c, width, flags)
 	if !h.open {
@@ -43,34 +45,38 @@ func (tb *table) pack(h *history, c *chunk, r *row, cols int) (int, uint8) {
 	}
 	if r.styled {
 		tb.packRuns(h, c, r, n)
-		if !r.multi {
-			for _, x := range r.cells[:min(n, r.used)] {
-				c.text = append(c.text, max(byte(x&0x7F), ' '))
-			}
-			c.text = pad(c.text, n-r.used)
-			return n, flags | packedASCII
-		}
 	}
+	k := min(n, r.used)
+	at := len(c.text)
 	if !r.multi {
-		k := min(n, r.used)
-		at := len(c.text)
 		c.text = extend(c.text, k)
 		dst := c.text[at:]
 		for i, x := range r.cells[:len(dst)] {
-			dst[i] = max(byte(x), ' ')
+			dst[i] = byte(x)
 		}
-		c.text = pad(c.text, n-k)
-		return n, flags | packedASCII
+		c.text = append(c.text, make([]byte, n-k)...)
+		return n, flags | packedASCII | voids(c.text[at:])
 	}
-	for _, x := range r.cells[:min(n, r.used)] {
+	for _, x := range r.cells[:k] {
 		var marked bool
+		if cols == 1 {
+			x = tb.natural(x)
+		}
 		c.text, marked = tb.appendCell(c.text, x)
 		if marked {
 			flags |= packedClusters
 		}
 	}
-	c.text = pad(c.text, n-r.used)
-	return n, flags
+	c.text = append(c.text, make([]byte, n-k)...)
+	return n, flags | voids(c.text[at:])
+}
+
+// voids returns packedVoids if p has cells that were never written.
+func voids(p []byte) uint8 {
+	if bytes.IndexByte(p, 0) >= 0 {
+		return packedVoids
+	}
+	return 0
 }
 
 // appendCell appends the packed form of x.
@@ -81,8 +87,8 @@ func (tb *table) appendCell(dst []byte, x cell) (_ []byte, marked bool) {
 	}
 	r := rune(x & cellText)
 	if x&cellCluster == 0 {
-		if kind == spacer || r <= ' ' {
-			return append(dst, ' '), false
+		if kind == spacer {
+			return append(dst, 0), false
 		}
 		if r < 0x80 && kind == narrow {
 			return append(dst, byte(r)), false
@@ -100,6 +106,16 @@ func (tb *table) appendCell(dst []byte, x cell) (_ []byte, marked bool) {
 	return dst, true
 }
 
+// natural gives a cell of a one-column screen the width that its text has: wide
+// text stands in one column there, and gets its second one back in a wider screen.
+func (tb *table) natural(x cell) cell {
+	var buf [MaxCluster + utf8.UTFMax]byte
+	if x >= 0x80 && x&cellKind == narrow && clusterWidth(tb.appendText(buf[:0], x)) == 2 {
+		x |= wide
+	}
+	return x
+}
+
 // packRuns appends the styles of the first n columns of r, the last run of the
 // default style left out.
 func (tb *table) packRuns(h *history, c *chunk, r *row, n int) {
@@ -113,7 +129,11 @@ func (tb *table) packRuns(h *history, c *chunk, r *row, n int) {
 			case !r.multi || cells[j] < 0x80:
 				size++
 			case cells[j]&cellKind != tail:
-				b, _ := tb.appendCell(scratch[:0], cells[j])
+				x := cells[j]
+				if len(r.cells) == 1 {
+					x = tb.natural(x)
+				}
+				b, _ := tb.appendCell(scratch[:0], x)
 				size += len(b)
 			}
 			j++
@@ -212,6 +232,7 @@ func unpack(tb *table, r *row, c *chunk, k, cols int) {
 				continue
 			}
 			size, width := unit(text[i:])
+			width = min(width, cols)
 			if x+width <= cols {
 				r.cells[x] = num | tb.unitCell(text[i:i+size], width)
 				if width == 2 {

@@ -59,12 +59,13 @@ func (t *Terminal) resizeMain(cols, rows int) {
 	}
 	below := t.rows - 1 - last
 	s.rows[last].wrapped = false
+	h.trimFront()
 	marks := make([]mark, 3) // the screen's top, the cursor, the saved cursor
 	for y, r := range s.rows[:last+1] {
 		if h.open && h.lineLen >= MaxLine {
 			t.breakLine()
 		}
-		c := h.begin(r.written)
+		c := h.begin(r.written, r.used)
 		width, flags := t.tab.pack(h, c, r, t.cols)
 		h.finish(c, width, flags)
 		if y == 0 {
@@ -78,7 +79,6 @@ func (t *Terminal) resizeMain(cols, rows int) {
 		}
 	}
 	t.work += uint64(len(s.rows) + rows)
-	h.trimFront()
 	if cols != t.cols {
 		t.work += uint64(h.rows())
 		h.recut(cols, marks)
@@ -142,6 +142,9 @@ func columns(p []byte) int {
 func (h *history) trimFront() {
 	for len(h.chunks) > 1 && h.chunks[0].end() <= h.oldest {
 		h.chunks = slices.Delete(h.chunks, 0, 1)
+	}
+	if len(h.chunks) == 0 {
+		return
 	}
 	if c := h.chunks[0]; c.first < h.oldest {
 		n := min(int(h.oldest-c.first), len(c.rows))
@@ -211,14 +214,15 @@ func (r *recutter) run() {
 // line cuts the logical line of old rows [a, b).
 func (r *recutter) line(a, b int) {
 	c := r.c
-	from, to := int(c.rows[a].text), len(c.text)
-	if b < len(c.rows) {
-		to = int(c.rows[b].text)
+	from, to := int(c.rows[a].text), int(c.rows[b-1].text+c.rows[b-1].size)
+	for to > from && c.text[to-1] == 0 {
+		to-- // what was never written makes no row
 	}
+	const sticky = packedClusters | packedVoids
 	flags := uint8(packedASCII | packedReported)
 	for _, p := range c.rows[a:b] {
-		flags &= p.flags | packedClusters
-		flags |= p.flags & packedClusters
+		flags &= p.flags | sticky
+		flags |= p.flags & sticky
 	}
 	first := len(r.rows)
 	for at := from; ; {
@@ -227,14 +231,14 @@ func (r *recutter) line(a, b int) {
 		if end < to {
 			f |= packedWrapped
 		}
-		r.rows = append(r.rows, packedRow{text: uint32(at), width: uint16(width), flags: f})
+		r.rows = append(r.rows, packedRow{text: uint32(at), size: uint32(end - at), width: uint16(width), flags: f})
 		at = end
 		if at >= to {
 			break
 		}
 	}
-	r.spreadOffsets(a, b, first, to)
-	r.spreadRuns(a, b, first, to)
+	r.spreadOffsets(a, b, first)
+	r.spreadRuns(a, b, first)
 }
 
 // cut returns where a row that begins at byte at ends, and its columns.
@@ -257,26 +261,23 @@ func (r *recutter) cut(at, to int, flags uint8) (end, width int) {
 
 // spreadOffsets gives each new row from first on the newest write to any old row
 // of [a, b) whose text it has.
-func (r *recutter) spreadOffsets(a, b, first, to int) {
+func (r *recutter) spreadOffsets(a, b, first int) {
 	c := r.c
 	old := a
 	for i := first; i < len(r.rows); i++ {
-		end := to
-		if i+1 < len(r.rows) {
-			end = int(r.rows[i+1].text)
-		}
 		p := &r.rows[i]
+		end := p.text + p.size
 		for old+1 < b && c.rows[old+1].text <= p.text {
 			old++
 		}
-		for k := old; k < b && (k == old || int(c.rows[k].text) < end); k++ {
+		for k := old; k < b && (k == old || c.rows[k].text < end); k++ {
 			p.written = max(p.written, c.rows[k].written)
 		}
 	}
 }
 
 // spreadRuns encodes the styles of old rows [a, b) for the new ones.
-func (r *recutter) spreadRuns(a, b, first, to int) {
+func (r *recutter) spreadRuns(a, b, first int) {
 	c := r.c
 	old, left, style := a-1, 0, uint64(0)
 	var runs []byte
@@ -284,10 +285,7 @@ func (r *recutter) spreadRuns(a, b, first, to int) {
 	for i := first; i < len(r.rows); i++ {
 		p := &r.rows[i]
 		p.runs = uint32(len(r.runs))
-		size := to - int(p.text)
-		if i+1 < len(r.rows) {
-			size = int(r.rows[i+1].text - p.text)
-		}
+		size := int(p.size)
 		blank := 0 // bytes of the default style that are not written yet
 		for size > 0 {
 			for left == 0 {
@@ -337,9 +335,14 @@ func (r *recutter) moveMarks(a, b, first int) {
 		for k+1 < len(r.rows) && int(r.rows[k+1].text) <= at {
 			k++
 		}
+		p := &r.rows[k]
+		if end := int(p.text + p.size); at > end {
+			m.extra += columns(r.c.text[end:at])
+			at = end
+		}
 		m.row, m.moved = k, true
-		m.at = at - int(r.rows[k].text)
-		m.col = columns(r.c.text[r.rows[k].text:at]) + m.extra
+		m.at = at - int(p.text)
+		m.col = columns(r.c.text[p.text:at]) + m.extra
 	}
 }
 
@@ -384,7 +387,7 @@ func (t *Terminal) showNewest(cols, rows, below int, marks []mark) {
 	}
 	settle := func(m *mark, x, y *int, pending *bool) {
 		*y = min(int(max(m.index(), start)-start), rows-1)
-		*pending = m.col == cols && m.extra == 0
+		*pending = m.col >= cols && m.extra == 0
 		*x = min(m.col, cols-1)
 	}
 	settle(&marks[1], &s.x, &s.y, &s.pend)

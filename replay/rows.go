@@ -58,7 +58,7 @@ func (t *Terminal) Rows(start, end uint64) iter.Seq[Row] {
 				for k := int(t.hist.base + n - c.first); k < len(c.rows) && n < min(end, b.Active); k++ {
 					p := &c.rows[k]
 					buf = appendPacked(buf[:0], c.textOf(k), p.flags)
-					buf = pad(buf, t.cols-int(p.width))
+					buf = t.fit(pad(buf, t.cols-int(p.width)))
 					if !yield(Row{n, buf, p.written, p.flags&packedWrapped != 0}) {
 						return
 					}
@@ -69,7 +69,7 @@ func (t *Terminal) Rows(start, end uint64) iter.Seq[Row] {
 		for ; n < end; n++ {
 			r := t.grid.rows[n-b.Active]
 			buf = t.tab.appendRow(buf[:0], r, min(r.used, t.cols))
-			buf = pad(buf, t.cols-r.used)
+			buf = t.fit(pad(buf, t.cols-r.used))
 			if !yield(Row{n, buf, r.written, r.wrapped}) {
 				return
 			}
@@ -77,8 +77,27 @@ func (t *Terminal) Rows(start, end uint64) iter.Seq[Row] {
 	}
 }
 
-// appendPacked appends packed text without its cluster marks.
+// fit puts U+FFFD for a wide cluster that stands in the only column.
+func (t *Terminal) fit(text []byte) []byte {
+	if t.cols == 1 && len(text) > 1 && clusterWidth(text) > 1 {
+		return append(text[:0], replacement...)
+	}
+	return text
+}
+
+// appendPacked appends packed text as it reads: without cluster marks, and with
+// spaces for what was never written.
 func appendPacked(dst, text []byte, flags uint8) []byte {
+	if flags&packedVoids != 0 {
+		at := len(dst)
+		dst = appendPacked(dst, text, flags&^packedVoids)
+		for i := at; i < len(dst); i++ {
+			if dst[i] == 0 {
+				dst[i] = ' '
+			}
+		}
+		return dst
+	}
 	if flags&packedClusters == 0 {
 		return append(dst, text...)
 	}

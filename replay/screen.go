@@ -19,13 +19,23 @@ func (r *row) reset(offset uint64) {
 	*r = row{cells: r.cells, written: offset}
 }
 
-// length returns the columns up to the last one that shows something.
+// length returns the columns up to the last one that was written or has a style.
 func (r *row) length() int {
 	n := r.used
 	for n > 0 && r.cells[n-1].blank() {
 		n--
 	}
 	return n
+}
+
+// blank says whether r shows no text.
+func (r *row) blank() bool {
+	for _, c := range r.cells[:r.used] {
+		if c&cellKind == tail || c&cellCluster != 0 || c&cellText > ' ' {
+			return false
+		}
+	}
+	return true
 }
 
 // screen is the grid of one of the two screens and what belongs to it alone.
@@ -82,6 +92,7 @@ func (t *Terminal) erase(y, x0, x1 int) {
 	if x1 == t.cols {
 		r.wrapped = false
 	}
+	t.work += uint64(x1 - x0)
 	e := t.eraseCell()
 	if e == 0 && x0 >= r.used {
 		return
@@ -90,7 +101,6 @@ func (t *Terminal) erase(y, x0, x1 int) {
 	r.split(x0)
 	r.split(x1)
 	if e != 0 {
-		t.work += uint64(x1 - x0)
 		for i := x0; i < x1; i++ {
 			r.cells[i] = e
 		}
@@ -98,7 +108,6 @@ func (t *Terminal) erase(y, x0, x1 int) {
 		return
 	}
 	end := min(x1, r.used)
-	t.work += uint64(end - x0)
 	clear(r.cells[x0:end])
 	if end == r.used {
 		r.used = x0
@@ -207,10 +216,10 @@ func reverse(rows []*row) {
 func (t *Terminal) insertCells(y, x, n int) {
 	r := t.row(y)
 	n = min(n, t.cols-x)
+	t.work += uint64(t.cols - x)
 	r.split(x)
 	r.split(t.cols - n)
 	if r.used > x {
-		t.work += uint64(r.used - x)
 		copy(r.cells[x+n:], r.cells[x:r.used])
 		r.used = min(r.used+n, t.cols)
 		if r.cells[t.cols-1]&cellKind == wide {
@@ -224,10 +233,10 @@ func (t *Terminal) insertCells(y, x, n int) {
 func (t *Terminal) deleteCells(y, x, n int) {
 	r := t.row(y)
 	n = min(n, t.cols-x)
+	t.work += uint64(t.cols - x)
 	r.split(x)
 	r.split(x + n)
 	if r.used > x {
-		t.work += uint64(r.used - x)
 		moved := 0
 		if r.used > x+n {
 			moved = copy(r.cells[x:], r.cells[x+n:r.used])
@@ -249,7 +258,6 @@ func (t *Terminal) fill(r *row, x0, x1 int) {
 		}
 		return
 	}
-	t.work += uint64(x1 - x0)
 	for i := x0; i < x1; i++ {
 		r.cells[i] = e
 	}

@@ -88,7 +88,7 @@ func (e *exporter) screen(t *Terminal, s *screen, shown bool) checkpoint.Screen 
 	}
 	var h history
 	for _, r := range s.rows {
-		c := h.begin(r.written)
+		c := h.begin(r.written, r.used)
 		width, flags := t.tab.pack(&h, c, r, t.cols)
 		h.finish(c, width, flags)
 	}
@@ -129,10 +129,7 @@ func (e *exporter) rows(dst []checkpoint.Row, chunks []*chunk, first uint64) []c
 		}
 		for ; k < len(c.rows); k++ {
 			p := &c.rows[k]
-			end := len(text)
-			if k+1 < len(c.rows) {
-				end = int(c.rows[k+1].text)
-			}
+			end := p.text + p.size
 			r := checkpoint.Row{Text: text[p.text:end:end], Width: int(p.width), Written: p.written}
 			r.Flags = p.flags & (packedWrapped | packedReported)
 			r.Flags |= textFlags(r.Text)
@@ -145,14 +142,21 @@ func (e *exporter) rows(dst []checkpoint.Row, chunks []*chunk, first uint64) []c
 
 // textFlags says what is in packed text.
 func textFlags(p []byte) uint8 {
-	flags := uint8(checkpoint.RowASCII)
+	var flags uint8
+	ascii := true
 	for _, b := range p {
-		if b == clusterMark {
-			return checkpoint.RowClusters
+		switch {
+		case b == clusterMark:
+			flags |= checkpoint.RowClusters
+			ascii = false
+		case b >= 0x80:
+			ascii = false
+		case b == 0:
+			flags |= checkpoint.RowVoids
 		}
-		if b >= 0x80 {
-			flags = 0
-		}
+	}
+	if ascii {
+		flags |= checkpoint.RowASCII
 	}
 	return flags
 }
@@ -260,11 +264,11 @@ func (im *importer) history() {
 
 // row appends r to h.
 func (im *importer) row(h *history, r *checkpoint.Row) {
-	width, ok := packedWidth(r.Text)
+	width, ok := packedWidth(r.Text, im.t.cols)
 	if !im.check(ok && width <= im.t.cols, "row text") {
 		width = 0
 	}
-	c := h.begin(r.Written)
+	c := h.begin(r.Written, len(r.Text))
 	c.text = append(c.text, r.Text...)
 	for _, run := range r.Runs {
 		if !im.check(run.Len >= 0, "style run") {
@@ -274,22 +278,18 @@ func (im *importer) row(h *history, r *checkpoint.Row) {
 		c.runs = binary.AppendUvarint(c.runs, uint64(c.styleIndex(im.style(run.Style))))
 	}
 	flags := r.Flags & (packedWrapped | packedReported)
-	switch f := textFlags(r.Text); f {
-	case checkpoint.RowASCII:
-		flags |= packedASCII
-	case checkpoint.RowClusters:
-		flags |= packedClusters
-	}
+	flags |= textFlags(r.Text)
 	h.finish(c, width, flags)
 }
 
-// packedWidth returns the columns of packed text, and whether it is well formed.
-func packedWidth(p []byte) (int, bool) {
+// packedWidth returns the columns of packed text on a screen of cols columns, and
+// whether it is well formed.
+func packedWidth(p []byte, cols int) (int, bool) {
 	width := 0
 	for len(p) > 0 {
 		size, w := 1, 1
 		switch {
-		case p[0] < ' ' || p[0] == 0x7F:
+		case p[0] != 0 && p[0] < ' ' || p[0] == 0x7F:
 			return 0, false
 		case p[0] == clusterMark:
 			if len(p) < 3 || p[1]&0x7F == 0 || len(p) < 2+int(p[1]&0x7F) || !utf8.Valid(p[2:2+int(p[1]&0x7F)]) {
@@ -303,7 +303,7 @@ func packedWidth(p []byte) (int, bool) {
 			}
 			_, w = unit(p)
 		}
-		width += w
+		width += min(w, cols)
 		p = p[size:]
 	}
 	return width, true

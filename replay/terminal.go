@@ -196,7 +196,7 @@ func (t *Terminal) Restart(skip uint32) {
 func (t *Terminal) Respawn() {
 	t.Restart(0)
 	n := t.rows
-	for n > 0 && t.main.rows[n-1].length() == 0 {
+	for n > 0 && t.main.rows[n-1].blank() {
 		n--
 	}
 	t.main.rows[max(n-1, 0)].wrapped = false
@@ -256,11 +256,14 @@ type Event struct {
 	Text   string
 }
 
-// maxPending bounds replies (bytes) and events (number) between two takes; what is
-// beyond is dropped. 64 KiB of replies are what a pane's input queue holds.
-const maxPending = 64 << 10
+// Bounds of what waits to be taken; what is beyond is dropped. A pane's input queue
+// holds as many replies.
+const (
+	MaxReplies = 64 << 10 // bytes
+	MaxEvents  = 8192     // of which half may be bells
+)
 
-// TakeEvents returns the events since the last call, at most 65,536.
+// TakeEvents returns the events since the last call, at most MaxEvents.
 func (t *Terminal) TakeEvents() []Event {
 	e := t.out.events
 	t.out.events = nil
@@ -268,13 +271,13 @@ func (t *Terminal) TakeEvents() []Event {
 }
 
 func (t *Terminal) event(k EventKind, text string) {
-	if len(t.out.events) < maxPending {
+	if n := len(t.out.events); n < MaxEvents && (k != Bell || n < MaxEvents/2) {
 		t.out.events = append(t.out.events, Event{k, t.offset, text})
 	}
 }
 
 func (t *Terminal) reply(s string) {
-	if len(t.out.replies)+len(s) <= maxPending {
+	if len(t.out.replies)+len(s) <= MaxReplies {
 		t.out.replies = append(t.out.replies, s...)
 	}
 }
