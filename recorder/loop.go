@@ -286,7 +286,7 @@ func (l *loop) applyResize() {
 // stop ends the recording, see Pane.Stop.
 func (l *loop) stop() {
 	l.drain(drainBytes)
-	l.append(replay.MarkRestart, replay.AppendRestart(nil, 0))
 	l.checkpoint()
+	l.append(replay.MarkRestart, replay.AppendRestart(nil, 0))
 	l.over = true
 }

@@ -258,8 +258,8 @@ func (p *Pane) HangUp(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends the recording: what can be read is recorded, a mark and a full
-// checkpoint follow, and the terminal is hung up. It returns when the loop has
+// Stop ends the recording: what can be read is recorded, a full checkpoint and a
+// Restart mark follow, and the terminal is hung up. It returns when the loop has
 // ended; making it durable is the store's business.
 func (p *Pane) Stop() {
 	select {

@@ -189,9 +189,7 @@ func wireCmd(ts *testscript.TestScript, _ bool, args []string) {
 	in := bufio.NewReader(nc)
 	var out strings.Builder
 	for _, line := range args {
-		if _, err := fmt.Fprintf(nc, "%s\n", line); err != nil {
-			break
-		}
+		fmt.Fprintf(nc, "%s\n", line) // an error shows in the answer
 		answer, err := in.ReadString('\n')
 		out.WriteString(answer)
 		if err != nil {

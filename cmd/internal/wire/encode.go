@@ -13,29 +13,34 @@ import (
 const MaxInteger = 1<<53 - 1
 
 // Marshal is json.Marshal with looptape's text rule: ", \ and the controls
-// U+0000-001F are escaped, every other character stands for itself. An integer
-// above MaxInteger is an internal.result error.
-func Marshal(v any) ([]byte, error) {
+// U+0000-001F are escaped, every other character stands for itself.
+func Marshal(v any) ([]byte, error) { return marshal(v, false) }
+
+// marshalResult is Marshal for a result: an integer above MaxInteger in it is an
+// internal.result error.
+func marshalResult(v any) ([]byte, error) { return marshal(v, true) }
+
+func marshal(v any, bounded bool) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return nil, &Error{Code: "internal.result", Message: "the result cannot be written as JSON: " + err.Error()}
 	}
-	return plain(bytes.TrimSuffix(buf.Bytes(), []byte{'\n'}))
+	return plain(bytes.TrimSuffix(buf.Bytes(), []byte{'\n'}), bounded)
 }
 
 // plain rewrites, in place, the escapes that encoding/json makes beyond what
 // JSON requires (U+2028, U+2029, U+FFFD), and refuses integers that are too
-// large. It relies on src being encoding/json's own output.
-func plain(src []byte) ([]byte, error) {
+// large if they are bounded. It relies on src being encoding/json's own output.
+func plain(src []byte, bounded bool) ([]byte, error) {
 	out, inString := src[:0], false
 	for i := 0; i < len(src); {
 		c := src[i]
 		switch {
 		case !inString && c >= '0' && c <= '9':
 			n := digits(src[i:])
-			if n >= len("9007199254740991") && i+n < len(src) && src[i+n] != '.' {
+			if bounded && n >= len("9007199254740991") && i+n < len(src) && src[i+n] != '.' {
 				if u, err := strconv.ParseUint(string(src[i:i+n]), 10, 64); err != nil || u > MaxInteger {
 					return nil, &Error{Code: "internal.result", Message: fmt.Sprintf("the result holds %s, which is above 2^53-1", src[i:i+n])}
 				}

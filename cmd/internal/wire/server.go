@@ -47,7 +47,7 @@ type Call struct {
 // Item sends one item of a stream. It blocks while the client's queue is full;
 // an error means that there is nobody to stream to any more.
 func (c *Call) Item(ctx context.Context, v any) error {
-	raw, err := Marshal(v)
+	raw, err := marshalResult(v)
 	if err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func (c *conn) serve(ctx context.Context, r request, requests *sync.WaitGroup) {
 	c.unregister(*r.ID)
 	if err == nil {
 		var raw []byte
-		if raw, err = Marshal(result); err == nil && len(raw) > call.Room {
+		if raw, err = marshalResult(result); err == nil && len(raw) > call.Room {
 			err = resultSize(len(raw)+envelope(*r.ID), c.max)
 		}
 		if err == nil {
