@@ -95,11 +95,11 @@ func (t *Terminal) defaults() {
 func (t *Terminal) Feed(p []byte) {
 	start := t.offset
 	t.work += uint64(len(p))
+	t.batch.begin(p, t.rows)
 	for i := 0; i < len(p); {
-		if t.batch.due(i) {
-			if n := t.fastLines(p[i:]); n > 0 {
+		if t.batch.due(p, i) {
+			if n := t.fastLines(p[i:], i); n > 0 {
 				i += n
-				t.offset = start + uint64(i)
 				continue
 			}
 		}
@@ -118,7 +118,6 @@ func (t *Terminal) Feed(p []byte) {
 		}
 	}
 	t.offset = start + uint64(len(p))
-	t.batch.next = 0
 	if t.tab.full() {
 		t.compact()
 	}
