@@ -111,7 +111,8 @@ type fast struct {
 	written uint64 // of the current row
 	col     int    // where the next character goes; cols if the wrap is pending
 	ascii   bool   // so far the current row is ASCII
-	voids   bool   // or has cells that were skipped
+	voids   bool   // it has cells that were skipped
+	opens   bool   // it has code points that something may join
 	class   class  // of the last code point, if a cluster can go on there
 	style   uint32 // local number of the style since text[styled]
 	styled  int
@@ -268,9 +269,10 @@ func (f *fast) runes(p []byte, at int) int {
 		}
 		k := classOf(r)
 		w := int(k & classWidth)
-		if w == 0 || k&classExtend != 0 || f.class&(classOpens|classPrepend) != 0 {
+		if w == 0 || mayJoin(f.class, k) {
 			return 0
 		}
+		f.opens = f.opens || k&(classOpens|classPrepend) != 0
 		if w > f.t.cols-f.col {
 			if f.col < f.t.cols {
 				f.written = f.base + uint64(at+i+size)
@@ -311,7 +313,7 @@ func (f *fast) wrap() bool {
 }
 
 func (f *fast) beginRow() {
-	f.ascii, f.voids, f.class = true, false, 0
+	f.ascii, f.voids, f.opens, f.class = true, false, false, 0
 	f.style, f.styled = 0, len(f.c.text)
 	f.restyle()
 }
@@ -331,6 +333,9 @@ func (f *fast) finish(flags uint8) {
 	}
 	if f.ascii {
 		flags |= packedASCII
+	}
+	if f.opens {
+		flags |= packedOpens
 	}
 	text := c.text[row.text:]
 	width := len(text)

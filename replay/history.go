@@ -60,6 +60,7 @@ const (
 	packedClusters             // has cluster marks
 	packedASCII                // each byte is a column
 	packedVoids                // has cells that were never written
+	packedOpens                // has code points that something may join
 )
 
 // last returns the chunk that rows are appended to.

@@ -58,14 +58,16 @@ func (tb *table) pack(h *history, c *chunk, r *row, cols int) (int, uint8) {
 		return n, flags | packedASCII | voids(c.text[at:])
 	}
 	for _, x := range r.cells[:k] {
-		var marked bool
+		if x < 0x80 {
+			c.text = append(c.text, byte(x))
+			continue
+		}
 		if cols == 1 {
 			x = tb.natural(x)
 		}
-		c.text, marked = tb.appendCell(c.text, x)
-		if marked {
-			flags |= packedClusters
-		}
+		var f uint8
+		c.text, f = tb.appendCell(c.text, x)
+		flags |= f
 	}
 	c.text = append(c.text, make([]byte, n-k)...)
 	return n, flags | voids(c.text[at:])
@@ -79,22 +81,24 @@ func voids(p []byte) uint8 {
 	return 0
 }
 
-// appendCell appends the packed form of x.
-func (tb *table) appendCell(dst []byte, x cell) (_ []byte, marked bool) {
+// appendCell appends the packed form of x, and returns the flags that it gives its
+// row.
+func (tb *table) appendCell(dst []byte, x cell) ([]byte, uint8) {
 	kind := x & cellKind
 	if kind == tail {
-		return dst, false
+		return dst, 0
 	}
 	r := rune(x & cellText)
 	if x&cellCluster == 0 {
 		if kind == spacer {
-			return append(dst, 0), false
+			return append(dst, 0), 0
 		}
 		if r < 0x80 && kind == narrow {
-			return append(dst, byte(r)), false
+			return append(dst, byte(r)), 0
 		}
-		if w := classOf(r) & classWidth; w == 1 && kind == narrow || w == 2 && kind == wide {
-			return utf8.AppendRune(dst, r), false
+		k := classOf(r)
+		if w := k & classWidth; w == 1 && kind == narrow || w == 2 && kind == wide {
+			return utf8.AppendRune(dst, r), opensFlag(k)
 		}
 	}
 	at := len(dst)
@@ -103,7 +107,14 @@ func (tb *table) appendCell(dst []byte, x cell) (_ []byte, marked bool) {
 	if kind == wide {
 		dst[at+1] |= 0x80
 	}
-	return dst, true
+	return dst, packedClusters | packedOpens
+}
+
+func opensFlag(k class) uint8 {
+	if k&(classOpens|classPrepend) != 0 {
+		return packedOpens
+	}
+	return 0
 }
 
 // natural gives a cell of a one-column screen the width that its text has: wide

@@ -104,10 +104,8 @@ func (t *Terminal) printRune(r rune) {
 	c := &t.cur
 	k := classOf(r)
 	w := int(k & classWidth)
-	if w == 0 || k&plainJoins != 0 || c.class&classOpens != 0 {
-		if t.join(r, k) {
-			return
-		}
+	if (w == 0 || c.joins && mayJoin(c.class, k)) && t.join(r, k) {
+		return
 	}
 	if w == 0 {
 		// Nothing to stand on: a blank carries the mark.
@@ -190,7 +188,7 @@ func (t *Terminal) before() int {
 }
 
 // join adds r to the cluster left of the cursor, if it belongs to it: always if it
-// takes no column, else if it follows in the stream and UAX #29 says so.
+// takes no column, else if UAX #29 says so.
 func (t *Terminal) join(r rune, k class) bool {
 	c := &t.cur
 	x := t.before()
@@ -198,14 +196,6 @@ func (t *Terminal) join(r rune, k class) bool {
 		return false
 	}
 	w := int(k & classWidth)
-	if w > 0 {
-		if !c.joins || k&plainJoins == 0 && c.class&classPrepend == 0 {
-			return false
-		}
-		if k&classExtend == 0 && c.class&(classOpens|classPrepend) == 0 {
-			return false
-		}
-	}
 	row := t.row(c.y)
 	old := row.cells[x]
 	var buf [MaxCluster + utf8.UTFMax]byte

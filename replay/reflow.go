@@ -218,7 +218,7 @@ func (r *recutter) line(a, b int) {
 	for to > from && c.text[to-1] == 0 {
 		to-- // what was never written makes no row
 	}
-	const sticky = packedClusters | packedVoids
+	const sticky = packedClusters | packedVoids | packedOpens
 	flags := uint8(packedASCII | packedReported)
 	for _, p := range c.rows[a:b] {
 		flags &= p.flags | sticky

@@ -2,6 +2,9 @@ package replay
 
 import (
 	"iter"
+	"unicode/utf8"
+
+	"github.com/clipperhouse/uax29/v2/graphemes"
 )
 
 // Names of the screens in Bounds.
@@ -57,7 +60,7 @@ func (t *Terminal) Rows(start, end uint64) iter.Seq[Row] {
 				c := t.hist.chunks[i]
 				for k := int(t.hist.base + n - c.first); k < len(c.rows) && n < min(end, b.Active); k++ {
 					p := &c.rows[k]
-					buf = appendPacked(buf[:0], c.textOf(k), p.flags)
+					buf = appendRowText(buf[:0], c.textOf(k), p.flags)
 					buf = t.fit(pad(buf, t.cols-int(p.width)))
 					if !yield(Row{n, buf, p.written, p.flags&packedWrapped != 0}) {
 						return
@@ -66,9 +69,18 @@ func (t *Terminal) Rows(start, end uint64) iter.Seq[Row] {
 				}
 			}
 		}
+		var packed []byte
 		for ; n < end; n++ {
 			r := t.grid.rows[n-b.Active]
-			buf = t.tab.appendRow(buf[:0], r, min(r.used, t.cols))
+			if r.multi {
+				packed = packed[:0]
+				for _, x := range r.cells[:r.used] {
+					packed, _ = t.tab.appendCell(packed, x)
+				}
+				buf = appendRowText(buf[:0], packed, packedOpens)
+			} else {
+				buf = t.tab.appendRow(buf[:0], r, r.used)
+			}
 			buf = t.fit(pad(buf, t.cols-r.used))
 			if !yield(Row{n, buf, r.written, r.wrapped}) {
 				return
@@ -83,6 +95,53 @@ func (t *Terminal) fit(text []byte) []byte {
 		return append(text[:0], replacement...)
 	}
 	return text
+}
+
+// appendRowText appends packed text as a row of its own: where the clusters of
+// neighbouring cells would be read as one, a zero width non-joiner keeps them apart.
+func appendRowText(dst, text []byte, flags uint8) []byte {
+	if flags&packedOpens == 0 {
+		return appendPacked(dst, text, flags)
+	}
+	var last class
+	var before []byte
+	for len(text) > 0 {
+		n, _ := unit(text)
+		u := text[:n]
+		if u[0] == clusterMark {
+			u = u[2:]
+		} else if u[0] == 0 {
+			u = blankText
+		}
+		r, _ := utf8.DecodeRune(u)
+		if mayJoin(last, classOf(r)) && !bordered(before, u) {
+			dst = append(dst, nonJoiner...)
+		}
+		dst = append(dst, u...)
+		r, _ = utf8.DecodeLastRune(u)
+		last, before, text = classOf(r), u, text[n:]
+	}
+	if last&classPrepend != 0 {
+		dst = append(dst, nonJoiner...)
+	}
+	return dst
+}
+
+const nonJoiner = "\u200C"
+
+var blankText = []byte{' '}
+
+// bordered says whether there is a border between clusters between a and b.
+func bordered(a, b []byte) bool {
+	var buf [2 * MaxCluster]byte
+	s := append(append(buf[:0], a...), b...)
+	g := graphemes.FromBytes(s)
+	for n := 0; n < len(a) && g.Next(); {
+		if n += len(g.Value()); n == len(a) {
+			return true
+		}
+	}
+	return false
 }
 
 // appendPacked appends packed text as it reads: without cluster marks, and with

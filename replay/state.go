@@ -279,6 +279,9 @@ func (im *importer) row(h *history, r *checkpoint.Row) {
 	}
 	flags := r.Flags & (packedWrapped | packedReported)
 	flags |= textFlags(r.Text)
+	if flags&packedASCII == 0 {
+		flags |= packedOpens
+	}
 	h.finish(c, width, flags)
 }
 

@@ -24,6 +24,7 @@ const (
 	classJoins   class = 1 << 3 // may join what is before it, by a rule of UAX #29
 	classOpens   class = 1 << 4 // a code point that is not Extend may join it
 	classPrepend class = 1 << 5 // anything joins it
+	classHangul  class = 1 << 6 // a Hangul syllable: two of them never join
 	classKnown   class = 1 << 7
 )
 
@@ -79,11 +80,23 @@ func probe(r rune) class {
 			c |= classOpens
 		}
 	}
+	if r >= 0xAC00 && r <= 0xD7A3 {
+		c |= classHangul
+	}
 	// ZWJ and the Indic linkers open a cluster for what their base allows.
 	if joined("\U0001F469"+s+"\U0001F467") || joined("\u0915"+s+"\u0915") {
 		c |= classOpens
 	}
 	return c
+}
+
+// mayJoin says whether a code point of class next, which takes columns, may join a
+// cluster whose last code point is of class last.
+func mayJoin(last, next class) bool {
+	if last&classPrepend != 0 || next&classExtend != 0 {
+		return true
+	}
+	return last&classOpens != 0 && next&classJoins != 0 && last&next&classHangul == 0
 }
 
 func joined(s string) bool {
