@@ -99,6 +99,9 @@ func (c *committer) do(fill func(*pebble.Batch) error) error {
 	case <-c.s.failed:
 		return c.s.Err()
 	case <-c.done:
+		if err := c.s.Err(); err != nil {
+			return err
+		}
 		return ErrClosed
 	}
 	select {

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -51,37 +52,45 @@ func (s *Store) pebbleOptions(mustExist bool) *pebble.Options {
 	return o
 }
 
-// openDB opens Pebble in s.db. Pebble may call Fatalf while it opens, which
-// parks its goroutine, so it has one of its own.
-func (s *Store) openDB(mustExist bool) error {
-	opened := make(chan opening, 1)
-	go s.startDB(mustExist, opened)
-	select {
-	case o := <-opened:
-		s.db = o.db
-		switch {
-		case o.err == nil:
-			return nil
-		case errors.Is(o.err, pebble.ErrDBDoesNotExist), pebble.IsCorruptionError(o.err),
-			errors.Is(o.err, pebble.ErrDBNotPristine), isNotExist(o.err):
-			return &DamagedError{Err: fmt.Errorf("database: %w", o.err)}
-		}
-		return o.err
-	case <-s.failed:
-		return s.Err()
+// openDB opens Pebble, makes or checks its meta record and sweeps.
+func (s *Store) openDB(state uint32) (err error) {
+	s.db, err = pebble.Open(s.fs.PathJoin(s.dir, dbDir), s.pebbleOptions(state == stateReady))
+	switch {
+	case err == nil:
+	case errors.Is(err, pebble.ErrDBDoesNotExist), errors.Is(err, pebble.ErrDBNotPristine),
+		pebble.IsCorruptionError(err), errors.Is(err, fs.ErrNotExist):
+		return &DamagedError{Err: fmt.Errorf("database: %w", err)}
+	default:
+		return err
 	}
+	if state == stateCreating {
+		if err := s.db.Set(metaKey, encodeMeta(s.id), pebble.Sync); err != nil {
+			return err
+		}
+	} else if err := s.checkMeta(); err != nil {
+		return err
+	}
+	return s.sweep()
 }
 
-type opening struct {
-	db  *pebble.DB
-	err error
-}
-
-// startDB opens Pebble and hands over the result; openDB waits for it unless
-// the store fails meanwhile.
-func (s *Store) startDB(mustExist bool, out chan<- opening) {
-	db, err := pebble.Open(s.fs.PathJoin(s.dir, dbDir), s.pebbleOptions(mustExist))
-	out <- opening{db, err}
+// checkMeta compares the database's record with the header.
+func (s *Store) checkMeta() error {
+	v, closer, err := s.db.Get(metaKey)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return &DamagedError{Err: fmt.Errorf("meta: %w", errMissing)}
+	}
+	if err != nil {
+		return &DamagedError{Err: fmt.Errorf("meta: %w", err)}
+	}
+	defer closer.Close()
+	id, err := decodeMeta(v)
+	if err == nil && id != s.id {
+		err = fmt.Errorf("%w: header and database are of different stores", errRecord)
+	}
+	if err != nil {
+		return &DamagedError{Err: fmt.Errorf("meta: %w", err)}
+	}
+	return nil
 }
 
 // pebbleLogger passes on what Pebble says, and takes Fatalf for what it is

@@ -34,6 +34,8 @@ var (
 	ErrNoCheckpoint = errors.New("store: no such checkpoint")
 	// ErrNoRecord: Get found nothing under the key.
 	ErrNoRecord = errors.New("store: no such record")
+	// errBusy: the log is just being made or removed.
+	errBusy = errors.New("store: the log is being made or removed")
 	// ErrPosition: the offset of a Pos is not that of its frame.
 	ErrPosition = errors.New("store: no such position in the log")
 )

@@ -78,13 +78,13 @@ func (l *Log) append(kind Kind, t Time, lost uint64, data []byte) Pos {
 		panic(fmt.Sprintf("store: frame of %d bytes", len(data)))
 	}
 	l.mu.Lock()
-	if l.needFull && (kind != Gap || l.end == Pos{}) {
-		l.mu.Unlock()
-		panic(fmt.Sprintf("store: pane %d: frame without a full checkpoint", l.pane))
-	}
 	if l.removed {
 		defer l.mu.Unlock()
 		return l.end
+	}
+	if l.needFull && (kind != Gap || l.end == Pos{}) {
+		l.mu.Unlock()
+		panic(fmt.Sprintf("store: pane %d: frame without a full checkpoint", l.pane))
 	}
 	c, filled := l.chunkLocked(len(data), l.span)
 	c.add(l.end.Offset, kind, t, lost, data)
@@ -108,7 +108,7 @@ func (l *Log) AppendCheckpoint(blob []byte, full bool) Pos {
 		panic(fmt.Sprintf("store: checkpoint of %d bytes", len(blob)))
 	}
 	l.mu.Lock()
-	if l.needFull && !full {
+	if l.needFull && !full && !l.removed {
 		l.mu.Unlock()
 		panic(fmt.Sprintf("store: pane %d: checkpoint without a full one before", l.pane))
 	}
@@ -184,10 +184,13 @@ func (l *Log) Sync(ctx context.Context) error {
 			l.mu.Lock()
 			ok := l.done >= target
 			l.mu.Unlock()
-			if !ok {
-				return ErrClosed
+			switch {
+			case ok:
+				return nil
+			case l.s.Err() != nil:
+				return l.s.Err()
 			}
-			return nil
+			return ErrClosed
 		}
 		l.mu.Lock()
 	}

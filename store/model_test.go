@@ -168,3 +168,5 @@ func sameFrame(a, b Frame) bool {
 func numbered(pane, i uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, pane), i)
 }
+
+func rngFor(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 99)) }

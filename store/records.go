@@ -99,28 +99,51 @@ func (s *Store) Panes() (panes []uint64, err error) {
 // Create makes the log of a pane; that is durable on return. The log is empty
 // and wants a full checkpoint. Errors: ErrExists.
 func (s *Store) Create(pane uint64) (*Log, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, ErrClosed
+	if err := s.claim(pane); err != nil {
+		return nil, err
 	}
-	if s.logs[pane] != nil {
-		return nil, ErrExists
-	}
-	switch err := s.hasLog(pane); {
+	err := s.hasLog(pane)
+	switch {
 	case err == nil:
-		return nil, ErrExists
-	case !errors.Is(err, ErrNoLog):
-		return nil, err
-	}
-	err := s.committer.do(func(b *pebble.Batch) error { return b.Set(logKey(pane), encodeLogRecord(pane), nil) })
-	if err != nil {
-		return nil, err
+		err = ErrExists
+	case errors.Is(err, ErrNoLog):
+		err = s.committer.do(func(b *pebble.Batch) error { return b.Set(logKey(pane), encodeLogRecord(pane), nil) })
 	}
 	l := s.newLog(pane)
 	l.needFull = true
-	s.logs[pane] = l
+	s.release(pane, l, err == nil)
+	if err != nil {
+		return nil, err
+	}
 	return l, nil
+}
+
+// claim keeps a pane that has no open log for the caller alone, until
+// release. While the disk is slow, other panes do not wait for it.
+func (s *Store) claim(pane uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	if l, ok := s.logs[pane]; ok && l != nil {
+		return ErrExists
+	} else if ok {
+		return errBusy
+	}
+	s.logs[pane] = nil
+	return nil
+}
+
+// release ends a claim; keep says that l is now the pane's log.
+func (s *Store) release(pane uint64, l *Log, keep bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if keep {
+		s.logs[pane] = l
+	} else {
+		delete(s.logs, pane)
+	}
 }
 
 // Log opens the log of a pane; a second call returns the same Log. It reads
@@ -131,8 +154,10 @@ func (s *Store) Log(pane uint64) (*Log, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
-	if l := s.logs[pane]; l != nil {
+	if l, ok := s.logs[pane]; l != nil {
 		return l, nil
+	} else if ok {
+		return nil, ErrNoLog // being made, or being removed
 	}
 	if err := s.hasLog(pane); err != nil {
 		return nil, err
@@ -150,30 +175,43 @@ func (s *Store) Log(pane uint64) (*Log, error) {
 // ErrNoLog.
 func (s *Store) Remove(pane uint64) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return ErrClosed
+	l, ok := s.logs[pane]
+	if s.closed || ok && l == nil {
+		s.mu.Unlock()
+		if s.closed {
+			return ErrClosed
+		}
+		return errBusy
 	}
+	s.logs[pane] = nil // claimed
+	s.mu.Unlock()
+	defer s.release(pane, nil, false)
+
 	if err := s.hasLog(pane); err != nil {
 		return err
 	}
-	if l := s.logs[pane]; l != nil {
+	if l != nil {
 		l.remove()
-		delete(s.logs, pane)
 	}
 	err := s.committer.do(func(b *pebble.Batch) error { return b.Delete(logKey(pane), nil) })
 	if err != nil {
 		return err
 	}
-	return s.excisePane(pane)
+	return s.guard(func() error { return s.excisePane(pane) })
 }
 
+// excisePane takes away all content of a pane's log.
 func (s *Store) excisePane(pane uint64) error {
+	lo, hi := paneBounds(pane)
+	return s.excise(lo, hi)
+}
+
+// excise takes away all keys in [lo, hi), durably.
+func (s *Store) excise(lo, hi []byte) error {
 	if !s.gate.enter() {
 		return ErrClosed
 	}
 	defer s.gate.leave()
-	lo, hi := paneBounds(pane)
 	return s.db.Excise(context.Background(), pebble.KeyRange{Start: lo, End: hi})
 }
 

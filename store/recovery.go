@@ -2,9 +2,7 @@ package store
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -141,8 +139,6 @@ func paneOf(key []byte) (uint64, bool) {
 	}
 	return binary.BigEndian.Uint64(key[1:]), true
 }
-
-func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 // remove drops what is in memory and lets readers know.
 func (l *Log) remove() {

@@ -87,7 +87,7 @@ type Store struct {
 	err    atomic.Pointer[error]
 
 	mu     sync.Mutex
-	logs   map[uint64]*Log // open logs
+	logs   map[uint64]*Log // open logs; nil while one is made or removed
 	closed bool
 }
 
@@ -111,7 +111,7 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, err
 	}
 	if err := s.open(); err != nil {
-		if s.db != nil && s.Err() == nil {
+		if s.Err() == nil && s.db != nil {
 			_ = s.db.Close()
 		}
 		_ = s.lock.Close()
@@ -146,30 +146,23 @@ func (s *Store) open() error {
 	}
 	if fresh {
 		h = storeHeader{state: stateCreating, id: newID()}
-		if err := writeHeader(s.fs, s.dir, h); err != nil {
+		if err := writeHeader(s.opts.FS, s.dir, h); err != nil {
 			return err
 		}
-		if err := syncDir(s.fs, s.fs.PathDir(s.dir)); err != nil {
+		if err := syncDir(s.opts.FS, s.fs.PathDir(s.dir)); err != nil {
 			return err
 		}
 	}
 	s.id = h.id
-	if err := s.openDB(h.state == stateReady); err != nil {
+	// Pebble may park its caller for ever, see Fatalf.
+	if err := s.guard(func() error { return s.openDB(h.state) }); err != nil {
 		return err
 	}
 	if h.state == stateCreating {
-		if err := s.db.Set(metaKey, encodeMeta(s.id), pebble.Sync); err != nil {
-			return err
-		}
 		h.state = stateReady
-		if err := writeHeader(s.fs, s.dir, h); err != nil {
+		if err := writeHeader(s.opts.FS, s.dir, h); err != nil {
 			return err
 		}
-	} else if err := s.checkMeta(); err != nil {
-		return err
-	}
-	if err := s.sweep(); err != nil {
-		return err
 	}
 	if s.enc, err = newEncoders(s.opts.Level); err != nil {
 		return err
@@ -177,26 +170,6 @@ func (s *Store) open() error {
 	s.fs.strict.Store(true)
 	s.committer = newCommitter(s, s.enc)
 	go s.committer.run()
-	return nil
-}
-
-// checkMeta compares the database's record with the header.
-func (s *Store) checkMeta() error {
-	v, closer, err := s.db.Get(metaKey)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return &DamagedError{Err: fmt.Errorf("meta: %w", errMissing)}
-	}
-	if err != nil {
-		return &DamagedError{Err: fmt.Errorf("meta: %w", err)}
-	}
-	defer closer.Close()
-	id, err := decodeMeta(v)
-	if err == nil && id != s.id {
-		err = fmt.Errorf("%w: header and database are of different stores", errRecord)
-	}
-	if err != nil {
-		return &DamagedError{Err: fmt.Errorf("meta: %w", err)}
-	}
 	return nil
 }
 
@@ -252,23 +225,38 @@ func (s *Store) Close() error {
 		s.enc.stop()
 	case <-s.failed:
 	}
-	s.gate.close()
+	s.gate.refuse()
 	if s.Err() != nil {
 		return s.Err()
 	}
-	closed := make(chan error, 1)
-	go s.closeDB(closed)
+	if err := s.guard(s.closeDB); s.Err() != nil {
+		return err // and keep the lock
+	} else {
+		return errors.Join(err, s.lock.Close())
+	}
+}
+
+func (s *Store) closeDB() error {
+	s.gate.wait()
+	return s.db.Close()
+}
+
+// guard runs op, which calls into Pebble to change something, and returns its
+// error; or that of the store if it fails meanwhile, because then op may stay
+// for ever behind a goroutine that Fatalf parked.
+func (s *Store) guard(op func() error) error {
+	done := make(chan error, 1)
+	go s.guarded(op, done)
 	select {
-	case err := <-closed:
-		return errors.Join(err, s.Err(), s.lock.Close())
+	case err := <-done:
+		return err
 	case <-s.failed:
 		return s.Err()
 	}
 }
 
-// closeDB closes Pebble. Close waits for it, unless the store fails
-// meanwhile: then it may stay for ever behind a goroutine that Fatalf parked.
-func (s *Store) closeDB(done chan<- error) { done <- s.db.Close() }
+// guarded ends when op returns, or never if the store failed; guard waits.
+func (s *Store) guarded(op func() error, done chan<- error) { done <- op() }
 
 // view runs fn with an iterator over the content of a pane's log.
 func (s *Store) view(pane uint64, fn func(*pebble.Iterator) error) error {
@@ -281,22 +269,19 @@ func (s *Store) view(pane uint64, fn func(*pebble.Iterator) error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(fn(it), ignoreDamage(it.Close()))
+	defer it.Close() // its error is one that fn has seen
+	return fn(it)
 }
-
-// ignoreDamage drops the error that an iterator repeats at its end: whoever
-// used it has seen it.
-func ignoreDamage(error) error { return nil }
 
 // gate lets readers into Pebble until it is closed.
 type gate struct {
 	mu     sync.RWMutex // held for reading by those inside
-	closed bool
+	closed atomic.Bool
 }
 
 func (g *gate) enter() bool {
 	g.mu.RLock()
-	if g.closed {
+	if g.closed.Load() {
 		g.mu.RUnlock()
 		return false
 	}
@@ -305,10 +290,13 @@ func (g *gate) enter() bool {
 
 func (g *gate) leave() { g.mu.RUnlock() }
 
-func (g *gate) close() {
+// refuse lets nobody in any more.
+func (g *gate) refuse() { g.closed.Store(true) }
+
+// wait returns when nobody is inside.
+func (g *gate) wait() {
 	g.mu.Lock()
-	g.closed = true
-	g.mu.Unlock()
+	defer g.mu.Unlock()
 }
 
 var _ io.Closer = (*Store)(nil)
