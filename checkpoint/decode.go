@@ -111,7 +111,14 @@ func (d *decoder) num() int    { return int(d.upTo(math.MaxInt32)) }
 func (d *decoder) u32() uint32 { return uint32(d.upTo(math.MaxUint32)) }
 
 // count reads the length of a list whose elements take at least size bytes each.
-func (d *decoder) count(size int) int { return int(d.upTo(uint64(len(d.b) / size))) }
+func (d *decoder) count(size int) int {
+	n := d.uv()
+	if n > uint64(len(d.b)/size) {
+		d.fail()
+		return 0
+	}
+	return int(n)
+}
 
 func (d *decoder) byte() uint8 {
 	if len(d.b) == 0 {

@@ -47,7 +47,7 @@ func (t *Terminal) ready() bool {
 	if t.modes.modeSet&(must|mustNot) != must || t.lex.phase != ground || t.lex.nheld > 0 || c.pen.bg != 0 {
 		return false
 	}
-	if c.chars.GL != 0 || c.chars.Single != 0 || c.chars.G[0] != 'B' {
+	if c.chars.GL != 0 || c.chars.G[0] != 'B' {
 		return false
 	}
 	rows := t.main.rows
@@ -71,7 +71,7 @@ func (t *Terminal) fastLines(p []byte, at int) int {
 	from, base := h.end, t.offset
 	bottom := t.main.rows[t.rows-1]
 	f := fast{t: t, h: h, base: base, col: t.cur.x, written: bottom.written}
-	done, lines := 0, 0
+	done := 0
 	if f.lift() {
 		end := len(p)
 		if end > batchMax {
@@ -81,12 +81,14 @@ func (t *Terminal) fastLines(p []byte, at int) int {
 			if t.tab.full() {
 				t.compact()
 			}
-			n := f.line(p[:end], done)
+			n := f.plain(p[:end], done)
 			if n == 0 {
-				break
+				if n = f.line(p[:end], done); n == 0 {
+					break
+				}
+				f.lines++
 			}
 			done += n
-			lines++
 		}
 	}
 	t.offset = base + uint64(done)
@@ -95,7 +97,7 @@ func (t *Terminal) fastLines(p []byte, at int) int {
 	t.cur.x = f.col
 	t.reportSince(from)
 	h.evict()
-	if t.batch.wait = 0; lines < 2*t.rows {
+	if t.batch.wait = 0; f.lines < 2*t.rows {
 		t.batch.wait = batchWait
 	}
 	t.batch.next = at + done + t.batch.wait
@@ -107,6 +109,7 @@ type fast struct {
 	t       *Terminal
 	h       *history
 	c       *chunk
+	lines   int    // taken
 	base    uint64 // stream offset of p[0]
 	written uint64 // of the current row
 	col     int    // where the next character goes; cols if the wrap is pending
@@ -171,6 +174,42 @@ func (f *fast) line(p []byte, i int) int {
 	return 0
 }
 
+// plain takes lines of ASCII that fit a row, in the default style, from p[i:]. It
+// returns their length. It is line without what such lines do not need.
+func (f *fast) plain(p []byte, i int) int {
+	h, cols := f.h, f.t.cols
+	if f.col != 0 || f.t.cur.pen != (style{}) {
+		return 0
+	}
+	start := i
+	c := h.last()
+	for i < len(p) {
+		n := asciiRun(p[i:])
+		end := i + n
+		if n > cols || end+1 >= len(p) || p[end] != '\r' || p[end+1] != '\n' {
+			break
+		}
+		if len(c.text)+n > chunkText || len(c.rows) >= chunkRows {
+			c = h.begin(0, n)
+			c.rows = c.rows[:len(c.rows)-1]
+		}
+		at := uint32(len(c.text))
+		if n > 0 {
+			f.written = f.base + uint64(end)
+			c.text = append(c.text, p[i:end]...)
+		}
+		c.rows = append(c.rows, packedRow{text: at, size: uint32(n), written: f.written,
+			runs: uint32(len(c.runs)), width: uint16(n), flags: packedASCII})
+		c.widest = max(c.widest, uint16(n))
+		h.end++
+		h.lineLen = n
+		f.lines++
+		i = end + 2
+		f.written = f.base + uint64(i)
+	}
+	return i - start
+}
+
 // step takes one run of characters or one function; p[0] is p[at] of the piece. 0
 // means that the cells must do it.
 func (f *fast) step(p []byte, at int) int {
@@ -226,10 +265,12 @@ func (f *fast) sequence(p []byte, at int) int {
 			t.sgr()
 			f.restyle()
 			return n
-		case tok.Code == 'K' && l.Param(0, 0) == 0 && f.col < t.cols && t.cur.pen.bg == 0:
-			f.written = f.base + uint64(at+n)
+		case tok.Code == 'K' && l.Param(0, 0) == 0 && l.colons == 0 && t.cur.pen.bg == 0:
 			f.class = 0
-			t.work += uint64(t.cols - f.col)
+			if f.col < t.cols {
+				f.written = f.base + uint64(at+n)
+				t.work += uint64(t.cols - f.col)
+			}
 			return n
 		}
 	}

@@ -1,9 +1,14 @@
 package replay
 
+import "looptape/checkpoint"
+
 // csi carries out a control sequence. The functions are those of ECMA-48 and of
 // xterm's ctlseqs; a sequence that is not listed does nothing.
 func (t *Terminal) csi(final byte) {
 	l := &t.lex
+	if l.colons != 0 {
+		l.dropSubparameters()
+	}
 	switch {
 	case l.ninter == 0 && l.prefix == 0:
 		if !t.csiCursor(final) && !t.csiEdit(final) {
@@ -81,9 +86,9 @@ func (t *Terminal) csiEdit(final byte) bool {
 		t.erase(c.y, c.x, min(c.x+t.count(), t.cols))
 		c.pending = false
 	case 'J': // ED
-		t.eraseDisplay(t.lex.Param(0, 0))
+		t.eraseDisplay(t.lex.Param(0, 0), false)
 	case 'K': // EL
-		t.eraseLine(t.lex.Param(0, 0))
+		t.eraseLine(t.lex.Param(0, 0), false)
 	case 'L': // IL
 		if c.y >= t.top && c.y <= t.bottom {
 			t.scrollDown(c.y, t.bottom, t.count())
@@ -143,10 +148,10 @@ func (t *Terminal) csiPrivate(prefix, final byte) {
 		}
 	case "?s", "?r": // XTSAVE, XTRESTORE
 		t.saveModes(final == 's')
-	case "?J": // DECSED: nothing is protected but by DECSCA, which erases spare
-		t.eraseDisplay(l.Param(0, 0))
+	case "?J": // DECSED
+		t.eraseDisplay(l.Param(0, 0), true)
 	case "?K": // DECSEL
-		t.eraseLine(l.Param(0, 0))
+		t.eraseLine(l.Param(0, 0), true)
 	case "?n":
 		t.deviceStatus(l.Param(0, 0), true)
 	case "?W": // DECST8C
@@ -190,6 +195,13 @@ func (t *Terminal) csiInter(prefix, inter, final byte) {
 		if n := l.Param(0, 0); prefix == 0 && n <= 6 {
 			t.cur.shape = uint8(n)
 		}
+	case "\"q": // DECSCA
+		pen := t.cur.pen
+		pen.attrs &^= checkpoint.Protected
+		if l.Param(0, 0) == 1 {
+			pen.attrs |= checkpoint.Protected
+		}
+		t.setPen(pen)
 	case "!p": // DECSTR
 		if prefix == 0 {
 			t.softReset()
@@ -280,57 +292,4 @@ func (t *Terminal) deleteRows(y, n int) {
 	for _, r := range rows[t.bottom+1-n : t.bottom+1] {
 		t.blankRow(r)
 	}
-}
-
-// eraseDisplay is ED. It never feeds the history; ED 3 drops it.
-func (t *Terminal) eraseDisplay(what int) {
-	c := &t.cur
-	switch what {
-	case 0:
-		if c.x == 0 && !c.pending {
-			t.eraseRows(c.y, t.rows)
-		} else {
-			t.erase(c.y, c.x, t.cols)
-			t.eraseRows(c.y+1, t.rows)
-		}
-	case 1:
-		t.eraseRows(0, c.y)
-		if c.x == t.cols-1 {
-			t.eraseRows(c.y, c.y+1)
-		} else {
-			t.erase(c.y, 0, c.x+1)
-		}
-	case 2:
-		t.eraseRows(0, t.rows)
-	case 3:
-		t.dropHistory()
-	default:
-		return
-	}
-	if what != 3 {
-		c.pending = false
-	}
-}
-
-// dropHistory is ED 3: the main screen's history goes, a new epoch begins.
-func (t *Terminal) dropHistory() {
-	t.closeHistory()
-	t.hist.drop()
-	t.bump()
-}
-
-// eraseLine is EL.
-func (t *Terminal) eraseLine(what int) {
-	c := &t.cur
-	switch what {
-	case 0:
-		t.erase(c.y, c.x, t.cols)
-	case 1:
-		t.erase(c.y, 0, c.x+1)
-	case 2:
-		t.eraseRows(c.y, c.y+1)
-	default:
-		return
-	}
-	c.pending = false
 }

@@ -74,8 +74,6 @@ func (t *Terminal) escape(final byte) {
 		t.reverseIndex()
 	case 'H':
 		t.tabs.set(c.x, true)
-	case 'N', 'O': // SS2, SS3
-		c.chars.Single = final - 'N' + 2
 	case 'n', 'o': // LS2, LS3
 		c.chars.GL = final - 'n' + 2
 	case '=':
@@ -112,10 +110,6 @@ var graphics = []rune("◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼�
 func (t *Terminal) translate(r rune) rune {
 	ch := &t.cur.chars
 	set := ch.G[ch.GL&3]
-	if ch.Single != 0 {
-		set = ch.G[ch.Single&3]
-		ch.Single = 0
-	}
 	switch {
 	case set == '0' && r >= '`' && r <= '~':
 		return graphics[r-'`']
@@ -209,7 +203,6 @@ func (t *Terminal) softReset() {
 	t.top, t.bottom = 0, t.rows-1
 	t.setPen(style{})
 	c.chars = defaultCharsets
-	c.pending = false
 	t.grid.saved = nil
 	t.grid.kitty = nil
 	t.modes.otherKeys = 0

@@ -25,11 +25,12 @@ type history struct {
 	base    uint64 // index of the epoch's row 0
 	open    bool   // the newest row goes on in the next one
 	lineLen int    // bytes of the newest row's logical line so far
-	spare   []byte // the text of an evicted chunk, to be used again
-	// The newest chunk's styles by the table's numbers, for repeated use.
-	lastStyle uint32
-	lastLocal uint32
+	spare   *chunk // an evicted chunk, whose memory is used again
+	recent  [64]localStyle
 }
+
+// localStyle remembers where in the newest chunk's styles one of the table's is.
+type localStyle struct{ num, local uint32 } // num 0: nothing
 
 // chunk is a run of rows.
 type chunk struct {
@@ -74,24 +75,36 @@ func (h *history) last() *chunk {
 // grow seals the newest chunk and appends an empty one. Its tables are the sealed
 // one's, which keeps copies without room to spare.
 func (h *history) grow() *chunk {
-	c := &chunk{first: h.end, text: h.spare, styles: []style{{}}}
-	h.spare = nil
+	c := &chunk{first: h.end, styles: []style{{}}}
 	if n := len(h.chunks); n > 0 {
 		full := h.chunks[n-1]
-		c.rows, full.rows = full.rows[:0], slices.Clone(full.rows)
-		c.runs, full.runs = full.runs[:0], slices.Clone(full.runs)
+		var spare chunk
+		if h.spare != nil {
+			spare, h.spare = *h.spare, nil
+		}
+		c.rows, full.rows = full.rows[:0], refit(spare.rows, full.rows)
+		c.runs, full.runs = full.runs[:0], refit(spare.runs, full.runs)
 		full.styles = slices.Clone(full.styles)
 		full.local = nil
 		if cap(full.text) > chunkText {
 			full.text = slices.Clone(full.text)
 		}
-		if c.text == nil {
+		if c.text = spare.text[:0]; cap(c.text) != chunkText {
 			c.text = make([]byte, 0, chunkText)
 		}
 	}
 	h.chunks = append(h.chunks, c)
 	h.forget()
 	return c
+}
+
+// refit returns a copy of s without much room to spare, in the memory of old if
+// that fits.
+func refit[T any](old, s []T) []T {
+	if cap(old) >= len(s) && cap(old) <= len(s)+len(s)/16 {
+		return append(old[:0], s...)
+	}
+	return slices.Clone(s)
 }
 
 // begin starts the next row and returns its chunk. The caller appends text, about
@@ -126,12 +139,14 @@ func (h *history) finish(c *chunk, width int, flags uint8) {
 
 // localStyle returns the index in c of the style with number n.
 func (h *history) localStyle(c *chunk, tb *table, n uint32) uint32 {
-	if n == h.lastStyle {
-		return h.lastLocal
+	if n == 0 {
+		return 0
 	}
-	i := c.styleIndex(tb.styles[n])
-	h.lastStyle, h.lastLocal = n, i
-	return i
+	r := &h.recent[n%uint32(len(h.recent))]
+	if r.num != n {
+		*r = localStyle{n, c.styleIndex(tb.styles[n])}
+	}
+	return r.local
 }
 
 func (c *chunk) styleIndex(s style) uint32 {
@@ -158,7 +173,7 @@ func (c *chunk) styleIndex(s style) uint32 {
 }
 
 // forget drops what is cached of the table's numbering.
-func (h *history) forget() { h.lastStyle, h.lastLocal = 0, 0 }
+func (h *history) forget() { h.recent = [64]localStyle{} }
 
 // evict drops the oldest rows beyond the limit.
 func (h *history) evict() {
@@ -171,9 +186,7 @@ func (h *history) evict() {
 		n++
 	}
 	if n > 0 {
-		if c := h.chunks[n-1]; cap(c.text) == chunkText {
-			h.spare = c.text[:0]
-		}
+		h.spare = h.chunks[n-1]
 		h.chunks = slices.Delete(h.chunks, 0, n)
 	}
 }

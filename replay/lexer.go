@@ -99,6 +99,9 @@ func (l *Lexer) Next(p []byte) (Token, int) {
 	case b >= 0x20 && b != 0x7F:
 		return l.text(p)
 	case b == 0x1B:
+		if tok, n := l.wholeCSI(p); n > 0 {
+			return tok, n
+		}
 		l.phase = escape
 		return l.sequence(p, 1)
 	default:
@@ -234,6 +237,9 @@ func (l *Lexer) sequence(p []byte, i int) (Token, int) {
 		}
 		b := p[i]
 		switch {
+		case b >= 0x80 && l.phase >= dcsEntry:
+			l.phase = dcsIgnore // still a string
+			continue
 		case b >= 0x80: // no sequence goes on with it: it is text
 			l.phase = ground
 			tok, n := l.Next(p[i:])
@@ -270,6 +276,48 @@ func (l *Lexer) sequence(p []byte, i int) (Token, int) {
 		}
 	}
 	return Token{}, i
+}
+
+// wholeCSI reads a control sequence that lies in p as a whole and is of the common
+// form: a private marker or none, digits, semicolons and colons, the final byte. It
+// returns 0 for anything else, which sequence then takes byte by byte.
+func (l *Lexer) wholeCSI(p []byte) (Token, int) {
+	if len(p) < 3 || p[1] != '[' {
+		return Token{}, 0
+	}
+	i, prefix := 2, byte(0)
+	if b := p[2]; b >= 0x3C && b <= 0x3F {
+		i, prefix = 3, b
+	}
+	n, v, colons := 0, int32(-1), uint32(0)
+	for start := i; i < len(p); i++ {
+		b := p[i]
+		switch {
+		case b >= '0' && b <= '9':
+			v = min(max(v, 0)*10+int32(b-'0'), maxParam)
+		case b == ';' || b == ':':
+			if n == MaxParams-1 {
+				return Token{}, 0
+			}
+			l.params[n] = v
+			n++
+			v = -1
+			if b == ':' {
+				colons |= 1 << n
+			}
+		case b >= 0x40 && b < 0x7F:
+			if i > start {
+				l.params[n] = v
+				n++
+			}
+			l.prefix, l.ninter, l.nparams, l.colons = prefix, 0, n, colons
+			l.dropped, l.data = false, l.data[:0]
+			return Token{Kind: CSI, Code: rune(b)}, i + 1
+		default:
+			return Token{}, 0
+		}
+	}
+	return Token{}, 0
 }
 
 func (l *Lexer) collect(b byte) bool {
@@ -473,6 +521,18 @@ func (l *Lexer) Param(i, def int) int {
 		return def
 	}
 	return int(l.params[i])
+}
+
+// dropSubparameters forgets the parameters that follow a colon: only SGR has any.
+func (l *Lexer) dropSubparameters() {
+	n := 0
+	for i := range l.Params() {
+		if !l.Colon(i) {
+			l.params[n] = l.params[i]
+			n++
+		}
+	}
+	l.nparams, l.colons = n, 0
 }
 
 // Colon says whether parameter i follows a colon (ITU T.416 sub-parameter).

@@ -176,7 +176,12 @@ func (t *Terminal) reportSince(from uint64) {
 			k = int(from - c.first)
 		}
 		for ; k < len(c.rows); k++ {
-			if c.rows[k].flags&(packedWrapped|packedReported) == 0 {
+			p := &c.rows[k]
+			switch {
+			case p.flags&(packedWrapped|packedReported) != 0:
+			case t.out.sink == nil && (k == 0 || c.rows[k-1].flags&packedWrapped == 0):
+				p.flags |= packedReported
+			default:
 				t.reportLine(c, k)
 			}
 		}

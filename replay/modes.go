@@ -160,7 +160,6 @@ func (t *Terminal) enterAlternate() {
 		t.alt = newScreen(t.rows, t.offset)
 	}
 	t.grid = &t.alt
-	c.pending = false
 	for _, r := range t.alt.rows {
 		t.blankRow(r)
 	}
@@ -176,7 +175,6 @@ func (t *Terminal) leaveAlternate() {
 	t.loseAlternate()
 	t.alt.kitty = t.alt.kitty[:0]
 	t.grid = &t.main
-	t.cur.pending = false
 	t.modes.set(modeAlt, false)
 	t.bump()
 }

@@ -21,7 +21,7 @@ func (t *Terminal) penCell() cell {
 // print writes text at the cursor.
 func (t *Terminal) print(tok Token) {
 	p := tok.Text
-	special := t.modes.has(modeInsert) || t.cur.chars.GL != 0 || t.cur.chars.Single != 0 || t.cur.chars.G[0] != 'B'
+	special := t.modes.has(modeInsert) || t.cur.chars.GL != 0 || t.cur.chars.G[0] != 'B'
 	for len(p) > 0 {
 		n := len(p)
 		if !tok.ASCII {

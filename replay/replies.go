@@ -208,7 +208,7 @@ func (t *Terminal) setting(data string) (string, bool) {
 	case "\"p":
 		return "62;1", true
 	case "\"q":
-		return "0", true
+		return itoa(int(t.cur.pen.attrs & checkpoint.Protected / checkpoint.Protected)), true
 	}
 	return "", false
 }

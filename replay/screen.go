@@ -114,20 +114,6 @@ func (t *Terminal) erase(y, x0, x1 int) {
 	}
 }
 
-// eraseRows blanks rows [y0, y1) as a whole, after their text was reported.
-func (t *Terminal) eraseRows(y0, y1 int) {
-	if y0 >= y1 {
-		return
-	}
-	t.lose(y0, y1)
-	t.unlink(y0)
-	for y := y0; y < y1; y++ {
-		t.erase(y, 0, t.cols)
-		r := t.grid.rows[y]
-		r.styled, r.multi = t.cur.pen.bg != 0, false
-	}
-}
-
 // unlink says that what stands above row y does not go on in it any longer.
 func (t *Terminal) unlink(y int) {
 	switch {
@@ -295,14 +281,14 @@ func (t *Terminal) saveCursor() {
 }
 
 // restoreCursor is DECRC; without a DECSC before it, it homes the cursor and
-// resets what DECSC saves (DEC STD 070).
+// resets what DECSC saves (DEC STD 070). A wrap is never pending behind it.
 func (t *Terminal) restoreCursor() {
 	s := t.grid.saved
 	if s == nil {
 		s = &saved{chars: defaultCharsets}
 	}
 	c := &t.cur
-	c.x, c.y, c.pending = min(s.x, t.cols-1), min(s.y, t.rows-1), s.pending && s.x == t.cols-1
+	c.x, c.y, c.pending = min(s.x, t.cols-1), min(s.y, t.rows-1), false
 	c.chars = s.chars
 	t.setPen(s.pen)
 	t.modes.set(modeOrigin, s.origin)

@@ -8,12 +8,17 @@ func (t *Terminal) sgr() {
 	s := t.cur.pen
 	n := l.Params()
 	if n == 0 {
-		s = style{link: s.link}
+		s.clear()
 	}
 	for i := 0; i < n; {
 		i += s.apply(l, i, n)
 	}
 	t.setPen(s)
+}
+
+// clear is SGR 0: links and protection are not its concern.
+func (s *style) clear() {
+	*s = style{link: s.link, attrs: s.attrs & checkpoint.Protected}
 }
 
 // apply carries out the attribute in parameter i of n, and returns how many
@@ -26,7 +31,7 @@ func (s *style) apply(l *Lexer, i, n int) int {
 	}
 	switch {
 	case p == 0:
-		*s = style{link: s.link}
+		s.clear()
 	case p == 4:
 		u := 1
 		if took > 1 {

@@ -126,17 +126,17 @@ func (t *Terminal) Feed(p []byte) {
 // obey carries out a token other than text.
 func (t *Terminal) obey(tok Token) {
 	c := &t.cur
-	if tok.Kind == CSI && tok.Code == 'm' && t.lex.ninter == 0 {
-		c.last = c.last[:0]
-		if t.lex.prefix == 0 {
+	if tok.Kind == CSI && t.lex.ninter == 0 && t.lex.prefix == 0 {
+		switch tok.Code {
+		case 'm': // the next character may still belong to the cluster before
+			c.last = c.last[:0]
 			t.sgr()
 			return
+		case 'b':
+			t.repeat(t.lex.Param(0, 1))
+			c.last = c.last[:0]
+			return
 		}
-	}
-	if tok.Kind == CSI && tok.Code == 'b' && t.lex.ninter == 0 && t.lex.prefix == 0 {
-		t.repeat(t.lex.Param(0, 1))
-		c.last = c.last[:0]
-		return
 	}
 	c.last = c.last[:0]
 	c.joins = false
