@@ -166,21 +166,6 @@ func (l *Log) readCheckpoint(it *pebble.Iterator, k dataKey) (Checkpoint, error)
 	return cp, nil
 }
 
-// spanAt is the position of the last span that begins at or before at.
-func (l *Log) spanAt(it *pebble.Iterator, at Pos) (Pos, error) {
-	if !it.SeekLT(spanKey(l.pane, Pos{at.Offset, at.Seq + 1})) {
-		if err := it.Error(); err != nil {
-			return Pos{}, &DamagedError{l.pane, at.Offset, err}
-		}
-		return Pos{}, ErrNoCheckpoint
-	}
-	k, err := decodeDataKey(it.Key())
-	if err != nil {
-		return Pos{}, &DamagedError{l.pane, at.Offset, err}
-	}
-	return k.span, nil
-}
-
 // notFound says why a seek inside a span that is there found nothing.
 func (l *Log) notFound(it *pebble.Iterator, span Pos) error {
 	err := it.Error()

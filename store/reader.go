@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"io"
 
@@ -21,6 +22,9 @@ type Reader struct {
 	i   int
 	pos uint32
 	buf []byte // the record as read
+
+	span   Pos // of the last record read from disk
+	inSpan bool
 }
 
 // Read returns a reader whose first frame is from.Seq. from is a position
@@ -155,7 +159,7 @@ func (r *Reader) fillPending() (bool, error) {
 
 // fillStored reads and decodes the record that holds the frame at r.at.
 func (r *Reader) fillStored(it *pebble.Iterator) error {
-	k, err := r.l.recordAt(it, r.at)
+	k, err := r.next(it)
 	if err != nil {
 		return err
 	}
@@ -189,37 +193,57 @@ func (r *Reader) fillStored(it *pebble.Iterator) error {
 func (l *Log) recordAt(it *pebble.Iterator, at Pos) (dataKey, error) {
 	span, err := l.spanAt(it, at)
 	if errors.Is(err, ErrNoCheckpoint) {
-		return dataKey{}, &DamagedError{l.pane, at.Offset, errMissing}
+		err = l.broken(at.Offset, errMissing)
 	}
 	if err != nil {
 		return dataKey{}, err
 	}
+	return l.recordIn(it, span, at)
+}
+
+// recordIn is recordAt for a position that is known to be in span.
+func (l *Log) recordIn(it *pebble.Iterator, span, at Pos) (dataKey, error) {
 	if !it.SeekLT(dataKey{l.pane, span, classData, Pos{at.Offset, at.Seq + 1}}.encode()) {
+		key := func(p Pos) []byte { return dataKey{l.pane, span, classData, p}.encode() }
+		if k, ok := l.floor(it, span, at, key); ok && it.SeekGE(k.encode()) {
+			return k, nil
+		}
 		return dataKey{}, l.notFound(it, at)
 	}
 	k, err := decodeDataKey(it.Key())
 	if err == nil && (k.class != classData || k.span != span) {
 		err = errMissing
 	}
-	if err != nil {
-		return dataKey{}, &DamagedError{l.pane, at.Offset, err}
+	return k, l.broken(at.Offset, err)
+}
+
+// next puts the iterator on the record of frames that holds r.at: mostly that
+// which follows the last one in the same span.
+func (r *Reader) next(it *pebble.Iterator) (dataKey, error) {
+	if r.inSpan {
+		k := dataKey{r.l.pane, r.span, classData, r.at}
+		if it.SeekGE(k.encode()) && bytes.Equal(it.Key(), k.encode()) {
+			return k, nil
+		}
 	}
-	return k, nil
+	k, err := r.l.recordAt(it, r.at)
+	r.span, r.inSpan = k.span, err == nil
+	return k, err
 }
 
 // pass moves the reader behind the damage d, to the next record that can be
 // read, or to what is not durable yet.
 func (r *Reader) pass(d *DamagedError) {
 	r.i, r.seg.frames = 0, r.seg.frames[:0]
-	next, ok := Pos{}, false
+	k, ok := dataKey{}, false
 	_ = r.l.s.view(r.l.pane, func(it *pebble.Iterator) error {
-		next, ok = r.l.nextRecord(it, max(d.Offset, r.at.Offset), r.at.Seq)
+		k, ok = r.l.nextRecord(it, max(d.Offset, r.at.Offset), r.at.Seq)
 		return nil
 	})
 	if !ok {
-		next = r.l.memoryStart()
+		k.at = r.l.memoryStart()
 	}
-	r.at = next
+	r.at, r.span, r.inSpan = k.at, k.span, ok
 	r.skip = 0
 }
 

@@ -29,7 +29,7 @@ func (l *Log) recover(it *pebble.Iterator) error {
 	}
 	l.oldest.Store(k.span.Offset)
 	if !it.Last() {
-		return l.broken(k.span.Offset, it.Error())
+		return l.recoverUnreadable(it, k)
 	}
 	if k, err = decodeDataKey(it.Key()); err != nil {
 		return &DamagedError{l.pane, l.Oldest(), err}
@@ -130,6 +130,53 @@ func (l *Log) recoverDamaged(v []byte, k dataKey) {
 	}
 	l.durable = l.end
 	l.s.opts.Logger.Error("store: last record damaged", "pane", l.pane, "offset", k.at.Offset)
+}
+
+// recoverUnreadable recovers a log of which the last block cannot be read.
+// Seeking to before a key fails if that means to look into such a block, so
+// the last key that can be read is found by bisection: first over the spans,
+// then inside the one where it ends. first is the first key.
+func (l *Log) recoverUnreadable(it *pebble.Iterator, first dataKey) error {
+	last := first
+	take := func() {
+		if k, err := decodeDataKey(it.Key()); err == nil && !k.at.Before(last.at) {
+			last = k
+		}
+	}
+	good := func(key []byte) bool {
+		if it.SeekLT(key) {
+			take()
+		}
+		return it.Error() == nil
+	}
+	x := lastGood(first.span.Offset, func(x uint64) bool { return good(spanKey(l.pane, Pos{Offset: x})) })
+	if it.SeekGE(spanKey(l.pane, Pos{Offset: x})) {
+		take()
+	}
+	span := last.span
+	lastGood(span.Offset, func(x uint64) bool {
+		return good(dataKey{l.pane, span, classData, Pos{Offset: x}}.encode())
+	})
+	l.span = last.span
+	l.recoverDamaged(nil, last)
+	return nil
+}
+
+// lastGood is the largest x from lo on for which good holds, if it holds up to
+// some x and not beyond.
+func lastGood(lo uint64, good func(uint64) bool) uint64 {
+	hi := uint64(math.MaxUint64)
+	if good(hi) {
+		return hi
+	}
+	for hi-lo > 1 {
+		if mid := lo + (hi-lo)/2; good(mid) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
 }
 
 // paneOf is the pane in a log key or a key of log content.

@@ -56,54 +56,86 @@ func (l *Log) seekPending(off uint64) (Pos, bool) {
 // seekStored answers for what is on disk: the last record that begins before
 // off, or the first one there is.
 func (l *Log) seekStored(it *pebble.Iterator, off uint64) (Pos, error) {
-	if it.SeekLT(spanKey(l.pane, Pos{Offset: off})) {
-		k, err := decodeDataKey(it.Key())
-		if err != nil {
-			return Pos{}, &DamagedError{l.pane, off, err}
-		}
-		span := k.span
-		if it.SeekLT(dataKey{l.pane, span, classData, Pos{Offset: off}}.encode()) {
+	if off > 0 {
+		span, err := l.spanAt(it, Pos{Offset: off - 1, Seq: math.MaxUint64 - 1})
+		if err == nil && it.SeekLT(dataKey{l.pane, span, classData, Pos{Offset: off}}.encode()) {
 			k, err := decodeDataKey(it.Key())
-			if err != nil {
-				return Pos{}, &DamagedError{l.pane, off, err}
-			}
-			if k.span == span && k.class == classData {
+			if err == nil && k.span == span && k.class == classData {
 				return k.at, nil
 			}
 		}
-	}
-	if err := it.Error(); err != nil {
-		return Pos{}, &DamagedError{l.pane, off, err}
+		if err == nil {
+			return span, l.broken(off, it.Error()) // its first frame begins there
+		}
+		if !errors.Is(err, ErrNoCheckpoint) {
+			return Pos{}, err
+		}
 	}
 	// Nothing begins before off: the oldest span begins at it.
 	if !it.First() {
-		if err := it.Error(); err != nil {
-			return Pos{}, &DamagedError{l.pane, off, err}
-		}
-		return l.memoryStart(), nil
+		return l.memoryStart(), l.broken(off, it.Error())
 	}
 	k, err := decodeDataKey(it.Key())
-	if err != nil {
-		return Pos{}, &DamagedError{l.pane, off, err}
+	return k.span, l.broken(off, err)
+}
+
+// spanAt is the position of the last span that begins at or before at, or
+// ErrNoCheckpoint.
+func (l *Log) spanAt(it *pebble.Iterator, at Pos) (Pos, error) {
+	if it.SeekLT(spanKey(l.pane, Pos{at.Offset, at.Seq + 1})) {
+		k, err := decodeDataKey(it.Key())
+		return k.span, l.broken(at.Offset, err)
+	}
+	if it.Error() == nil {
+		return Pos{}, ErrNoCheckpoint
+	}
+	k, ok := l.floor(it, Pos{}, at, func(p Pos) []byte { return spanKey(l.pane, p) })
+	if !ok || k.at != k.span {
+		return Pos{}, l.broken(at.Offset, errBlock)
 	}
 	return k.span, nil
 }
 
-// nextRecord is the position of the first record of frames that begins behind
+// floor finds the last key at or before at among those that key makes, from
+// lo on, by seeking forward only. Seeking backward is one seek instead of up
+// to 64, but it looks at the key before as well, and at the last record of a
+// span to find the span, and fails if that cannot be read.
+func (l *Log) floor(it *pebble.Iterator, lo, at Pos, key func(Pos) []byte) (last dataKey, found bool) {
+	try := func(p Pos) bool {
+		if !it.SeekGE(key(p)) {
+			return false
+		}
+		k, err := decodeDataKey(it.Key())
+		if err != nil || at.Before(k.at) {
+			return false
+		}
+		last, found = k, true
+		return true
+	}
+	if !try(Pos{Offset: at.Offset}) && try(lo) {
+		lastGood(lo.Offset, func(x uint64) bool { return x <= at.Offset && try(Pos{Offset: x}) })
+	}
+	for found && try(Pos{last.at.Offset, last.at.Seq + 1}) {
+		// Several may stand at one offset.
+	}
+	return last, found
+}
+
+// nextRecord is the key of the first record of frames that begins behind
 // (offset, seq) and whose block can be read. Blocks of Pebble that cannot be
 // read hide how far they go; but a seek to any key inside one fails and to any
 // key behind one does not, so the end of the damage is found by bisection.
-func (l *Log) nextRecord(it *pebble.Iterator, offset, seq uint64) (Pos, bool) {
+func (l *Log) nextRecord(it *pebble.Iterator, offset, seq uint64) (dataKey, bool) {
 	span, err := l.spanAt(it, Pos{offset, seq})
 	if err == nil {
-		if p, ok := l.bisect(it, func(delta uint64) []byte {
+		if k, ok := l.bisect(it, func(delta uint64) []byte {
 			at := Pos{Offset: offset, Seq: seq + 1}
 			if delta > 0 {
 				at = Pos{Offset: satAdd(offset, delta)}
 			}
 			return dataKey{l.pane, span, classData, at}.encode()
 		}); ok {
-			return p, true
+			return k, true
 		}
 	}
 	return l.bisect(it, func(delta uint64) []byte {
@@ -113,7 +145,7 @@ func (l *Log) nextRecord(it *pebble.Iterator, offset, seq uint64) (Pos, bool) {
 
 // bisect finds the least delta for which seeking to key(delta) can be read,
 // and from there the first record of frames.
-func (l *Log) bisect(it *pebble.Iterator, key func(delta uint64) []byte) (Pos, bool) {
+func (l *Log) bisect(it *pebble.Iterator, key func(delta uint64) []byte) (dataKey, bool) {
 	bad := func(delta uint64) bool {
 		it.SeekGE(key(delta))
 		return it.Error() != nil
@@ -123,7 +155,7 @@ func (l *Log) bisect(it *pebble.Iterator, key func(delta uint64) []byte) (Pos, b
 		for hi = 1; bad(hi); hi *= 2 {
 			lo = hi
 			if hi >= 1<<63 {
-				return Pos{}, false
+				return dataKey{}, false
 			}
 		}
 		for hi-lo > 1 {
@@ -137,10 +169,10 @@ func (l *Log) bisect(it *pebble.Iterator, key func(delta uint64) []byte) (Pos, b
 	for ok := it.SeekGE(key(hi)); ok; ok = it.Next() {
 		k, err := decodeDataKey(it.Key())
 		if err == nil && k.class == classData {
-			return k.at, true
+			return k, true
 		}
 	}
-	return Pos{}, false
+	return dataKey{}, false
 }
 
 // ignoreEOF is nil for io.EOF.
