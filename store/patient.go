@@ -12,8 +12,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// patience is the time between two tries of what a full disk refused.
-const patience = 50 * time.Millisecond
+const (
+	// patience is the time between two tries of what a full disk refused.
+	patience = 50 * time.Millisecond
+	// openPatience is how long Open tries: a store that is not open yet has
+	// nothing to lose, and whoever opens it is to know why it cannot.
+	openPatience = 2 * time.Second
+)
 
 // patientFS stands between Pebble and the disk. What fails for want of space
 // (a write, a new file, a rename) waits and is tried again, since Pebble would
@@ -69,7 +74,7 @@ func (p *patientFS) give(err error) error {
 
 // retry runs op until it fails with something else than a full disk.
 func (p *patientFS) retry(op func() error) error {
-	waited := false
+	waited, began := false, time.Now()
 	for {
 		p.check()
 		err := op()
@@ -81,6 +86,9 @@ func (p *patientFS) retry(op func() error) error {
 		}
 		if p.fullSince.CompareAndSwap(0, time.Now().UnixNano()) || !waited {
 			p.relieve()
+		}
+		if !p.strict.Load() && time.Since(began) > openPatience {
+			return err
 		}
 		waited = true
 		t := time.NewTimer(patience)
