@@ -1,0 +1,89 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Readers that follow a log while it is written see every frame exactly once,
+// in order, from wherever they begin.
+func TestReadersFollow(t *testing.T) {
+	s := mustOpen(t, "s", Options{FS: MemFS(), SegmentBytes: 4 << 10, MemTable: 64 << 10, Pace: -1})
+	defer mustClose(t, s)
+	l, err := s.Create(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.AppendCheckpoint([]byte("start"), true)
+	total := uint64(60000)
+	if testing.Short() || raceEnabled {
+		total /= 10
+	}
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for i := range uint64(4) {
+		wg.Go(func() { follow(t, l, i, total, &stop) })
+	}
+	rng := rngFor(8)
+	for i := range total {
+		for l.Room() <= 0 {
+			<-l.RoomC()
+		}
+		l.Append(Output, Time{int64(i), int64(i)}, numbered(1, i))
+		switch rng.IntN(3000) {
+		case 0:
+			l.AppendCheckpoint([]byte("full"), true)
+		case 1:
+			time.Sleep(time.Millisecond)
+		}
+		if stop.Load() {
+			break
+		}
+	}
+	wg.Wait()
+}
+
+// follow reads total frames of 16 bytes each, starting anew now and then.
+func follow(t *testing.T, l *Log, seed, total uint64, stop *atomic.Bool) {
+	rng := rand.New(rand.NewPCG(seed, 4))
+	var r *Reader
+	for next := uint64(0); next < total; {
+		var err error
+		if r == nil {
+			if rng.IntN(2) == 0 {
+				r, err = l.Read(Pos{next * 16, next})
+			} else {
+				r, err = l.ReadOffset(next*16 + rng.Uint64N(16))
+			}
+			if err != nil {
+				t.Errorf("at %d: %v", next, err)
+				stop.Store(true)
+				return
+			}
+		}
+		f, err := r.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			if stop.Load() {
+				return
+			}
+			time.Sleep(100 * time.Microsecond)
+			continue
+		case err != nil || f.Seq != next || f.Offset != next*16 || !bytes.Equal(f.Data, numbered(1, next)):
+			t.Errorf("at %d: frame %v, %v", next, f.Pos, err)
+			stop.Store(true)
+			return
+		}
+		next++
+		if rng.IntN(500) == 0 {
+			r.Close()
+			r = nil
+		}
+	}
+}
