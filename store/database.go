@@ -67,6 +67,11 @@ func (s *Store) openDB(state uint32) (err error) {
 		if err := s.db.Set(metaKey, encodeMeta(s.id), pebble.Sync); err != nil {
 			return err
 		}
+		// Pebble made its first log before it raised the format to the one in
+		// which logs tell damage from a torn end. Flushing goes on to a new one.
+		if err := s.db.Flush(); err != nil {
+			return err
+		}
 	} else if err := s.checkMeta(); err != nil {
 		return err
 	}
