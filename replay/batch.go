@@ -44,7 +44,7 @@ func (t *Terminal) ready() bool {
 		return false
 	}
 	const must, mustNot = 1 << modeWrap, 1<<modeInsert | 1<<modeNewline
-	if t.modes.modeSet&(must|mustNot) != must || t.lex.phase != ground || t.lex.nheld > 0 || c.pen.bg != 0 {
+	if t.modes.modeSet&(must|mustNot) != must || t.lex.phase != ground || t.lex.nheld > 0 || c.pen.bg != 0 || c.pen.link != nil {
 		return false
 	}
 	if c.chars.GL != 0 || c.chars.G[0] != 'B' {

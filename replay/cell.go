@@ -33,6 +33,13 @@ func (c cell) blank() bool { return c == 0 || c == spacer }
 // link is an interned hyperlink.
 type link struct{ id, uri string }
 
+func (l *link) size() int {
+	if l == nil {
+		return 0
+	}
+	return len(l.id) + len(l.uri)
+}
+
 // style is the look of a cell; comparable, so that it can be interned.
 type style struct {
 	fg, bg, ul checkpoint.Color
@@ -60,6 +67,10 @@ type recentStyle struct {
 
 const minTable = 1024
 
+// MaxLinks is the most hyperlinks that the cells of both screens have at a time;
+// text beyond it is written without one.
+const MaxLinks = 4096
+
 func (tb *table) reset() {
 	*tb = table{
 		styles:   []style{{}},
@@ -72,7 +83,7 @@ func (tb *table) reset() {
 }
 
 func (tb *table) full() bool {
-	return len(tb.styles) > tb.limit || len(tb.clusters) > tb.limit || len(tb.links) > tb.limit
+	return len(tb.styles) > tb.limit || len(tb.clusters) > tb.limit
 }
 
 // style returns the number of s.

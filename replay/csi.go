@@ -154,10 +154,6 @@ func (t *Terminal) csiPrivate(prefix, final byte) {
 		t.eraseLine(l.Param(0, 0), true)
 	case "?n":
 		t.deviceStatus(l.Param(0, 0), true)
-	case "?W": // DECST8C
-		if l.Param(0, 0) == 5 {
-			t.tabs.reset(t.cols)
-		}
 	case ">c": // DA2
 		if l.Param(0, 0) == 0 {
 			t.reply(secondaryAttributes)

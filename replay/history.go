@@ -7,6 +7,10 @@ const (
 	chunkText = 32 << 10 // a chunk is sealed before this many bytes of text,
 	chunkRows = 4096     // or at this many rows
 	MaxLine   = 64 << 10 // bytes of a logical line; a longer one is broken, its text kept
+
+	// MaxLinkBytes is how much hyperlinks may take in the history, each counted once
+	// for every run of text that has it; rows beyond it are kept without.
+	MaxLinkBytes = 4 << 20
 )
 
 // history is the rows above the main screen, oldest first, as packed text. Rows
@@ -25,6 +29,7 @@ type history struct {
 	base    uint64 // index of the epoch's row 0
 	open    bool   // the newest row goes on in the next one
 	lineLen int    // bytes of the newest row's logical line so far
+	links   int    // bytes of hyperlinks
 	spare   *chunk // an evicted chunk, whose memory is used again
 	recent  [64]localStyle
 }
@@ -42,6 +47,7 @@ type chunk struct {
 	rows   []packedRow
 	widest uint16 // columns of the widest row
 	joined bool   // some row is wrapped
+	linked bool   // some style has a hyperlink
 }
 
 // packedRow says where a row's text is in its chunk and where its runs begin; they
@@ -169,6 +175,7 @@ func (c *chunk) styleIndex(s style) uint32 {
 		c.local[s] = uint32(len(c.styles))
 	}
 	c.styles = append(c.styles, s)
+	c.linked = c.linked || s.link != nil
 	return uint32(len(c.styles) - 1)
 }
 
@@ -180,7 +187,18 @@ func (h *history) evict() {
 	if h.end-h.oldest <= uint64(h.limit) {
 		return
 	}
+	from := h.oldest
 	h.oldest = h.end - uint64(h.limit)
+	for _, c := range h.chunks {
+		if c.first >= h.oldest {
+			break
+		}
+		if c.linked {
+			for i := max(from, c.first); i < min(h.oldest, c.end()); i++ {
+				h.links -= c.linkBytes(int(i - c.first))
+			}
+		}
+	}
 	n := 0
 	for n < len(h.chunks)-1 && h.chunks[n].end() <= h.oldest {
 		n++
@@ -193,7 +211,7 @@ func (h *history) evict() {
 
 // drop forgets all rows.
 func (h *history) drop() {
-	h.oldest, h.open, h.lineLen = h.end, false, 0
+	h.oldest, h.open, h.lineLen, h.links = h.end, false, 0, 0
 	h.chunks = nil
 }
 
@@ -229,6 +247,17 @@ func (c *chunk) runsOf(k int) []byte {
 	return c.runs[c.rows[k].runs:]
 }
 
+// linkBytes returns what row k of c counts towards MaxLinkBytes.
+func (c *chunk) linkBytes(k int) int {
+	n := 0
+	for runs := c.runsOf(k); len(runs) > 0; {
+		var style uint64
+		_, style, runs = nextRun(runs)
+		n += c.styles[style].link.size()
+	}
+	return n
+}
+
 // at returns the chunk and place of row i, which must exist.
 func (h *history) at(i uint64) (*chunk, int) {
 	c := h.chunks[h.find(i)]
@@ -244,6 +273,9 @@ func (h *history) pop(tb *table, r *row, cols int) {
 	k := len(c.rows) - 1
 	unpack(tb, r, c, k, cols)
 	p := c.rows[k]
+	if c.linked {
+		h.links -= c.linkBytes(k)
+	}
 	h.lineLen -= int(p.size)
 	c.text, c.runs, c.rows = c.text[:p.text], c.runs[:p.runs], c.rows[:k]
 	h.end--

@@ -9,7 +9,9 @@ import (
 
 // Limits of what operating system commands set. What is longer is ignored.
 const (
-	MaxTitle  = 1024 // bytes of a title, icon name or cwd
+	MaxTitle  = 1024 // bytes of a title, icon name, cwd or mark
+	MaxLink   = 2048 // bytes of a hyperlink's URI
+	maxLinkID = 256  // bytes of its id
 	maxTitles = 10   // depth of the title stacks
 )
 
@@ -85,14 +87,19 @@ func (t *Terminal) oscLink(s string) {
 	if !ok {
 		return
 	}
-	uri, ok = cleanText([]byte(uri), MaxOSC)
+	uri, ok = cleanText([]byte(uri), MaxLink)
 	if !ok {
-		return
+		uri = ""
 	}
 	id := ""
 	for p := range strings.SplitSeq(params, ":") {
 		if v, found := strings.CutPrefix(p, "id="); found {
-			id, _ = cleanText([]byte(v), MaxOSC)
+			id, _ = cleanText([]byte(v), maxLinkID)
+		}
+	}
+	if len(t.tab.links) >= MaxLinks {
+		if t.compact(); len(t.tab.links) >= MaxLinks {
+			uri = ""
 		}
 	}
 	pen := t.cur.pen
@@ -108,7 +115,7 @@ func (t *Terminal) oscNotify(b []byte) {
 	if bytes.HasPrefix(b, []byte("4;")) {
 		return
 	}
-	if text, ok := cleanText(b, MaxOSC); ok {
+	if text, ok := cleanText(b, MaxTitle); ok {
 		t.event(Notification, text)
 	}
 }

@@ -153,7 +153,16 @@ func (tb *table) packRuns(h *history, c *chunk, r *row, n int) {
 			return
 		}
 		c.runs = binary.AppendUvarint(c.runs, uint64(size))
-		c.runs = binary.AppendUvarint(c.runs, uint64(h.localStyle(c, tb, uint32(style))))
+		local := h.localStyle(c, tb, uint32(style))
+		if n := c.styles[local].link.size(); n > 0 {
+			if h.links+n > MaxLinkBytes {
+				plain := c.styles[local]
+				plain.link = nil
+				local, n = c.styleIndex(plain), 0
+			}
+			h.links += n
+		}
+		c.runs = binary.AppendUvarint(c.runs, uint64(local))
 		i = j
 	}
 }

@@ -1,6 +1,9 @@
 package replay
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // setPen changes the pen.
 func (t *Terminal) setPen(s style) {
@@ -21,16 +24,22 @@ func (t *Terminal) penCell() cell {
 // print writes text at the cursor.
 func (t *Terminal) print(tok Token) {
 	p := tok.Text
-	special := t.modes.has(modeInsert) || t.cur.chars.GL != 0 || t.cur.chars.G[0] != 'B'
+	special := t.special()
 	for len(p) > 0 {
 		n := len(p)
 		if !tok.ASCII {
 			n = asciiRun(p)
 		}
 		if n > 0 && !special && !(t.cur.joins && t.cur.class&classPrepend != 0) {
-			t.printASCII(p[:n])
+			t.printASCII(p[:n], 1)
 			p = p[n:]
 			continue
+		}
+		if !special {
+			if n := t.printRunes(p); n > 0 {
+				p = p[n:]
+				continue
+			}
 		}
 		r, size := utf8.DecodeRune(p)
 		t.offset += uint64(size)
@@ -42,14 +51,20 @@ func (t *Terminal) print(tok Token) {
 	}
 }
 
-// printASCII writes a run of printable ASCII in the ordinary modes.
-func (t *Terminal) printASCII(p []byte) {
+// special says whether characters do not go to the cells as they are.
+func (t *Terminal) special() bool {
+	return t.modes.has(modeInsert) || t.cur.chars.GL != 0 || t.cur.chars.G[0] != 'B'
+}
+
+// printASCII writes a run of printable ASCII in the ordinary modes. step is the
+// number of stream bytes that a character stands for.
+func (t *Terminal) printASCII(p []byte, step uint64) {
 	c := &t.cur
 	last := p[len(p)-1]
 	for len(p) > 0 {
 		if c.pending {
 			if !t.modes.has(modeWrap) {
-				t.offset += uint64(len(p) - 1)
+				t.offset += step * uint64(len(p)-1)
 				p = p[len(p)-1:]
 			} else {
 				t.wrapLine()
@@ -68,7 +83,7 @@ func (t *Terminal) printASCII(p []byte) {
 		for i, b := range s {
 			cells[i] = pen | cell(b)
 		}
-		t.offset += uint64(n)
+		t.offset += step * uint64(n)
 		r.written, r.reported = t.offset, false
 		r.styled = r.styled || pen != 0
 		r.used = max(r.used, end)
@@ -81,6 +96,48 @@ func (t *Terminal) printASCII(p []byte) {
 	}
 	c.last = append(c.last[:0], last)
 	c.joins, c.code, c.class = true, rune(last), classKnown|1
+}
+
+// printRunes writes code points above ASCII that are clusters of their own and fit
+// the row, and returns how many bytes of p they take. It is printRune without what
+// they do not need.
+func (t *Terminal) printRunes(p []byte) int {
+	c := &t.cur
+	if c.pending {
+		return 0
+	}
+	row, pen := t.row(c.y), t.penCell()
+	x, i := c.x, 0
+	var last rune
+	for i < len(p) && p[i] >= 0x80 {
+		r, size := utf8.DecodeRune(p[i:])
+		k := classOf(r)
+		w := int(k & classWidth)
+		if w == 0 || x+w >= len(row.cells) || c.joins && mayJoin(c.class, k) {
+			break
+		}
+		row.split(x)
+		row.split(x + w)
+		row.cells[x] = pen | cell(r)
+		if w == 2 {
+			row.cells[x] |= wide
+			row.cells[x+1] = pen | tail
+		}
+		row.multi = true
+		x += w
+		row.used = max(row.used, x)
+		c.joins, c.class, last = true, k, r
+		i += size
+	}
+	if i == 0 {
+		return 0
+	}
+	t.offset += uint64(i)
+	row.written, row.reported = t.offset, false
+	row.styled = row.styled || pen != 0
+	c.x, c.code = x, last
+	c.last = utf8.AppendRune(c.last[:0], last)
+	return i
 }
 
 // wrapLine goes to the start of the next row, which continues this one.
@@ -129,6 +186,7 @@ func (t *Terminal) place(text cell, w int) {
 	if w > t.cols-c.x {
 		if t.cols < w || !t.modes.has(modeWrap) {
 			if t.cols >= w {
+				c.pending = false
 				return // no room at the margin and no wrapping
 			}
 			w = t.cols // a screen of one column: half a character is better than none
@@ -273,8 +331,15 @@ func (t *Terminal) repeat(n int) {
 	if len(text) > 1 {
 		w = clusterWidth(text)
 	}
-	num := t.tab.cluster(text)
 	t.work += uint64(n)
+	if len(text) == 1 && text[0] < 0x80 && !t.modes.has(modeInsert) {
+		for run := bytes.Repeat(text, min(n, 256)); n > 0; n -= len(run) {
+			run = run[:min(n, len(run))]
+			t.printASCII(run, 0)
+		}
+		return
+	}
+	num := t.tab.cluster(text)
 	for range n {
 		t.place(num, w)
 	}

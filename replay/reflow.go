@@ -159,8 +159,10 @@ func (h *history) recut(cols int, marks []mark) {
 	next := h.oldest
 	for _, c := range h.chunks {
 		if c.joined || int(c.widest) > cols {
+			h.countLinks(c, -1)
 			r := recutter{c: c, cols: cols, marks: marks}
 			r.run()
+			h.countLinks(c, 1)
 		} else {
 			for i := range marks {
 				if marks[i].chunk == c {
@@ -173,6 +175,13 @@ func (h *history) recut(cols int, marks []mark) {
 	}
 	h.end = next
 	h.forget()
+}
+
+// countLinks adds sign times what the rows of c count towards MaxLinkBytes.
+func (h *history) countLinks(c *chunk, sign int) {
+	for k := 0; c.linked && k < len(c.rows); k++ {
+		h.links += sign * c.linkBytes(k)
+	}
 }
 
 // recutter cuts the lines of one chunk.

@@ -286,6 +286,7 @@ func (t *Terminal) restoreCursor() {
 	s := t.grid.saved
 	if s == nil {
 		s = &saved{chars: defaultCharsets}
+		s.chars.GL = t.cur.chars.GL
 	}
 	c := &t.cur
 	c.x, c.y, c.pending = min(s.x, t.cols-1), min(s.y, t.rows-1), false

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"unicode/utf8"
 
 	"looptape/checkpoint"
@@ -86,7 +87,7 @@ func (e *exporter) screen(t *Terminal, s *screen, shown bool) checkpoint.Screen 
 	if !shown {
 		return out
 	}
-	var h history
+	h := history{links: math.MinInt} // no limit here
 	for _, r := range s.rows {
 		c := h.begin(r.written, r.used)
 		width, flags := t.tab.pack(&h, c, r, t.cols)
@@ -258,7 +259,13 @@ func (im *importer) history() {
 	h.base, h.end = uint64(in.Hidden), in.First
 	h.oldest = in.First + uint64(in.Hidden)
 	for i := range in.Rows {
+		if i == in.Hidden {
+			h.links = 0 // what cannot be read does not count
+		}
 		im.row(h, &in.Rows[i])
+	}
+	if in.Hidden == len(in.Rows) {
+		h.links = 0
 	}
 }
 
@@ -275,7 +282,9 @@ func (im *importer) row(h *history, r *checkpoint.Row) {
 			return
 		}
 		c.runs = binary.AppendUvarint(c.runs, uint64(run.Len))
-		c.runs = binary.AppendUvarint(c.runs, uint64(c.styleIndex(im.style(run.Style))))
+		s := im.style(run.Style)
+		h.links += s.link.size()
+		c.runs = binary.AppendUvarint(c.runs, uint64(c.styleIndex(s)))
 	}
 	flags := r.Flags & (packedWrapped | packedReported)
 	flags |= textFlags(r.Text)

@@ -52,11 +52,12 @@ type cursor struct {
 
 // output is what came out and waits to be taken.
 type output struct {
-	replies []byte
-	events  []Event
-	sink    func(Line)
-	line    []byte // scratch for the sink
-	text    []byte // scratch for rows
+	replies   []byte
+	events    []Event
+	eventText int // bytes
+	sink      func(Line)
+	line      []byte // scratch for the sink
+	text      []byte // scratch for rows
 }
 
 var defaultCharsets = checkpoint.Charsets{G: [4]uint8{'B', 'B', 'B', 'B'}}
@@ -260,6 +261,8 @@ type Event struct {
 const (
 	MaxReplies = 64 << 10 // bytes
 	MaxEvents  = 8192     // of which half may be bells
+
+	MaxEventText = 1 << 20 // bytes of all their texts
 )
 
 // TakeEvents returns the events since the last call, at most MaxEvents.
@@ -270,7 +273,12 @@ func (t *Terminal) TakeEvents() []Event {
 }
 
 func (t *Terminal) event(k EventKind, text string) {
-	if n := len(t.out.events); n < MaxEvents && (k != Bell || n < MaxEvents/2) {
+	o := &t.out
+	n := len(o.events)
+	if n == 0 {
+		o.eventText = 0
+	}
+	if o.eventText += len(text); n < MaxEvents && (k != Bell || n < MaxEvents/2) && o.eventText < MaxEventText {
 		t.out.events = append(t.out.events, Event{k, t.offset, text})
 	}
 }
