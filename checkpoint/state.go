@@ -128,7 +128,8 @@ type Cursor struct {
 }
 
 // Charsets are the designated sets (the final byte of their designation) and
-// which of them is shifted in; Single is 2 or 3 after SS2 or SS3.
+// which of them is shifted in. Single is a pending single shift (2 or 3): nothing sets
+// it, since SS2 and SS3 do nothing.
 type Charsets struct {
 	G      [4]uint8
 	GL     uint8

@@ -1,14 +1,5 @@
 package replay
 
-import (
-	"encoding/binary"
-	"errors"
-	"math/bits"
-	"unicode/utf8"
-
-	"looptape/checkpoint"
-)
-
 // Limits of the lexer. What is beyond them is consumed and dropped.
 const (
 	MaxParams = 32    // parameters of a control sequence; further ones are ignored
@@ -79,8 +70,6 @@ type Lexer struct {
 	data    []byte
 }
 
-var replacement = []byte("\uFFFD")
-
 // Next reads one token from p and returns how many bytes it took. The count is 0
 // only if bytes held from before are resolved as U+FFFD by p's first byte, or if
 // p is empty. Any cut of a stream gives the same tokens, except that a run of
@@ -107,116 +96,6 @@ func (l *Lexer) Next(p []byte) (Token, int) {
 	default:
 		return Token{Kind: Control, Code: rune(b)}, 1
 	}
-}
-
-// text returns the longest run of complete printable characters.
-func (l *Lexer) text(p []byte) (Token, int) {
-	i := asciiRun(p)
-	if i == len(p) || p[i] < 0x80 {
-		return Token{Kind: Text, ASCII: true, Text: p[:i]}, i
-	}
-	start := i
-	for i < len(p) {
-		b := p[i]
-		if b < 0x80 {
-			n := asciiRun(p[i:])
-			i += n
-			if n == 0 {
-				break
-			}
-			continue
-		}
-		r, size := utf8.DecodeRune(p[i:])
-		if r == utf8.RuneError && size <= 1 || r < 0xA0 {
-			break
-		}
-		i += size
-	}
-	if i > 0 {
-		return Token{Kind: Text, ASCII: i == start, Text: p[:i]}, i
-	}
-	if p[0] == 0xC2 && len(p) > 1 && p[1] >= 0x80 && p[1] < 0xA0 {
-		return Token{Kind: Control, Code: rune(p[1])}, 2
-	}
-	n := subpart(p)
-	if n == len(p) && !utf8.FullRune(p) {
-		l.nheld = uint8(copy(l.held[:], p))
-		return Token{}, n
-	}
-	return Token{Kind: Text, Text: replacement}, n
-}
-
-// resume goes on with a character whose first bytes are held.
-func (l *Lexer) resume(p []byte) (Token, int) {
-	n := int(l.nheld)
-	for i, b := range p {
-		var buf [4]byte
-		copy(buf[:], l.held[:n])
-		buf[n] = b
-		if subpart(buf[:n+1]) != n+1 {
-			l.nheld = 0
-			return Token{Kind: Text, Text: replacement}, i
-		}
-		l.held, n = buf, n+1
-		if !utf8.FullRune(buf[:n]) {
-			l.nheld = uint8(n)
-			continue
-		}
-		l.nheld = 0
-		if r, _ := utf8.DecodeRune(buf[:n]); r < 0xA0 {
-			return Token{Kind: Control, Code: r}, i + 1
-		}
-		l.char = buf
-		return Token{Kind: Text, Text: l.char[:n]}, i + 1
-	}
-	return Token{}, len(p)
-}
-
-// subpart returns the length of the longest prefix of p that begins a well-formed
-// UTF-8 sequence, at least 1: the maximal subpart of Unicode 3.9, table 3-7.
-func subpart(p []byte) int {
-	var need int
-	lo, hi := byte(0x80), byte(0xBF)
-	switch b := p[0]; {
-	case b >= 0xC2 && b <= 0xDF:
-		need = 1
-	case b == 0xE0:
-		need, lo = 2, 0xA0
-	case b == 0xED:
-		need, hi = 2, 0x9F
-	case b >= 0xE1 && b <= 0xEF:
-		need = 2
-	case b == 0xF0:
-		need, lo = 3, 0x90
-	case b == 0xF4:
-		need, hi = 3, 0x8F
-	case b >= 0xF1 && b <= 0xF3:
-		need = 3
-	}
-	n := 1
-	for n <= need && n < len(p) && p[n] >= lo && p[n] <= hi {
-		lo, hi = 0x80, 0xBF
-		n++
-	}
-	return n
-}
-
-// asciiRun returns how many printable ASCII bytes p begins with.
-func asciiRun(p []byte) int {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	i := 0
-	for ; i+8 <= len(p); i += 8 {
-		w := binary.LittleEndian.Uint64(p[i:])
-		// Bit 7 of a byte: it is below 0x20, is 0x7F, or is above it. A borrow or
-		// carry can only mark bytes above the first one that is marked rightly.
-		if m := (w | (w - ones*0x20) | (w + ones)) & highs; m != 0 {
-			return i + bits.TrailingZeros64(m)/8
-		}
-	}
-	for i < len(p) && p[i] >= 0x20 && p[i] < 0x7F {
-		i++
-	}
-	return i
 }
 
 func (l *Lexer) clear() {
@@ -545,67 +424,4 @@ func (l *Lexer) Held() []byte { return l.held[:l.nheld] }
 func (l *Lexer) Reset() {
 	l.phase, l.nheld = ground, 0
 	l.clear()
-}
-
-// AppendState appends the lexer's place in the state diagram and the bytes of an
-// unfinished character: all that deciding what is text takes, at most 4 bytes.
-// The parameters and payload of an unfinished sequence are not in it.
-//
-//	0  phase  u8
-//	1  held   0..3 bytes
-func (l *Lexer) AppendState(dst []byte) []byte {
-	dst = append(dst, byte(l.phase))
-	return append(dst, l.held[:l.nheld]...)
-}
-
-// SetState undoes AppendState. It fails on bytes that AppendState cannot have made.
-func (l *Lexer) SetState(b []byte) error {
-	if len(b) == 0 || len(b) > 4 || phase(b[0]) >= phases {
-		return errors.New("replay: malformed lexer state")
-	}
-	held := b[1:]
-	if len(held) > 0 && (phase(b[0]) != ground || subpart(held) != len(held) || utf8.FullRune(held)) {
-		return errors.New("replay: malformed lexer state")
-	}
-	l.Reset()
-	l.phase = phase(b[0])
-	l.nheld = uint8(copy(l.held[:], held))
-	if l.phase == dcsPass {
-		l.data = append(l.data, 0)
-	}
-	return nil
-}
-
-func (l *Lexer) export() checkpoint.Lexer {
-	s := checkpoint.Lexer{Phase: uint8(l.phase)}
-	s.Held = append(s.Held, l.Held()...)
-	if l.phase == ground || l.phase == escape {
-		return s
-	}
-	s.Prefix, s.Colons, s.Dropped = l.prefix, l.colons, l.dropped
-	s.Inter = append(s.Inter, l.Inter()...)
-	s.Params = append(s.Params, l.params[:l.Params()]...)
-	if l.nparams > MaxParams {
-		s.Params = append(s.Params, -1)
-	}
-	s.Data = append(s.Data, l.data...)
-	return s
-}
-
-func (l *Lexer) restore(s *checkpoint.Lexer) error {
-	if err := l.SetState(append([]byte{s.Phase}, s.Held...)); err != nil {
-		return err
-	}
-	if len(s.Inter) > len(l.inter) || len(s.Params) > MaxParams+1 || len(s.Data) > MaxOSC {
-		return errors.New("replay: unfinished sequence beyond its limits")
-	}
-	l.prefix, l.colons, l.dropped = s.Prefix, s.Colons, s.Dropped
-	l.ninter = uint8(copy(l.inter[:], s.Inter))
-	l.nparams = len(s.Params)
-	copy(l.params[:], s.Params)
-	l.data = append(l.data[:0], s.Data...)
-	if l.phase == dcsPass && len(l.data) == 0 && !l.dropped {
-		return errors.New("replay: device control string without its final byte")
-	}
-	return nil
 }
