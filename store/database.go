@@ -10,10 +10,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// ballastFile is reserved in the store's directory for a file that is given
-// up when the disk is full.
-const ballastFile = "ballast"
-
 const (
 	cacheBytes = 8 << 20
 	maxFiles   = 256

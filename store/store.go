@@ -41,8 +41,23 @@ type Options struct {
 	Level int
 	// Pace is the least time between two commits; 5 ms if 0, none below 0.
 	Pace time.Duration
+	// Retain is how much of the stream a log keeps at least, in bytes; 256 MiB
+	// if 0, at least 4 MiB.
+	Retain uint64
+	// DiskCap is how large the store may be on disk, ballast included, before
+	// spans go that Retain would keep; 4 GiB if 0. It may be exceeded by four
+	// memtables, what one second adds, and the last span of each log.
+	DiskCap uint64
+	// Ballast is the size of the file that is given up on a full disk; 8 MiB
+	// if 0, none below 0.
+	Ballast int64
+	// EvictPace is the time between two passes of eviction; 1 s if 0.
+	EvictPace time.Duration
 	// MemTable is the size of Pebble's memtable; 4 MiB if 0.
 	MemTable int
+
+	// Lower limits, which only tests change.
+	minRetain, garbage uint64
 }
 
 func (o *Options) setDefaults() {
@@ -65,6 +80,28 @@ func (o *Options) setDefaults() {
 	if o.MemTable <= 0 {
 		o.MemTable = 4 << 20
 	}
+	o.setRetention()
+}
+
+func (o *Options) setRetention() {
+	if o.Retain == 0 {
+		o.Retain = defaultRetain
+	}
+	if o.DiskCap == 0 {
+		o.DiskCap = defaultDiskCap
+	}
+	if o.Ballast == 0 {
+		o.Ballast = defaultBallast
+	}
+	if o.EvictPace <= 0 {
+		o.EvictPace = evictPace
+	}
+	if o.minRetain == 0 {
+		o.minRetain = minRetain
+	}
+	if o.garbage == 0 {
+		o.garbage = garbageBytes
+	}
 }
 
 // Store is an open store. All methods may be called from any goroutine.
@@ -77,6 +114,7 @@ type Store struct {
 	id   [16]byte
 
 	committer *committer
+	retainer  *retainer
 	enc       *encoders
 	pool      chunkPool
 	stats     counters
@@ -154,6 +192,7 @@ func (s *Store) open() error {
 		}
 	}
 	s.id = h.id
+	s.fs.setBallast(s.fs.PathJoin(s.dir, ballastFile), s.opts.Ballast)
 	// Pebble may park its caller for ever, see Fatalf.
 	if err := s.guard(func() error { return s.openDB(h.state) }); err != nil {
 		return err
@@ -169,7 +208,9 @@ func (s *Store) open() error {
 	}
 	s.fs.strict.Store(true)
 	s.committer = newCommitter(s, s.enc)
+	s.retainer = &retainer{s, make(chan struct{}), make(chan struct{})}
 	go s.committer.run()
+	go s.retainer.run()
 	return nil
 }
 
@@ -217,12 +258,17 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 
+	close(s.retainer.stop)
 	close(s.committer.stop)
 	hurry := time.AfterFunc(closePatience, func() { close(s.fs.hurry) })
 	defer hurry.Stop()
 	select {
 	case <-s.committer.done:
 		s.enc.stop()
+	case <-s.failed:
+	}
+	select {
+	case <-s.retainer.done:
 	case <-s.failed:
 	}
 	s.gate.refuse()
