@@ -179,7 +179,7 @@ func crashWorkload(t *testing.T, rig *crashRig, o Options, models []*model, mu *
 
 // recoverImage opens an image and compares it with the models.
 func recoverImage(img crashImage, models []*model, mu *sync.Mutex) error {
-	s, err := Open("s", Options{FS: img.fs, Logger: quiet, MemTable: 64 << 10})
+	s, err := Open("s", Options{FS: img.fs, Logger: quiet, Ballast: -1, MemTable: 64 << 10})
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}

@@ -40,6 +40,7 @@ type Log struct {
 	total    uint64   // frames and checkpoints appended since the log was opened
 	done     uint64   // of these, how many are durable
 	waitC    chan struct{}
+	retain   uint64 // bytes to keep; 0 is the store's
 }
 
 // tail describes the records of frames at the end of a log that are to be

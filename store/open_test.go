@@ -124,7 +124,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := tt.prep(t)
 			before := dirSum(t, dir)
-			s, err := Open(dir, Options{Logger: quiet})
+			s, err := Open(dir, Options{Logger: quiet, Ballast: -1})
 			if err == nil {
 				mustClose(t, s)
 				t.Fatal("opened")
@@ -143,7 +143,7 @@ func TestOpenRefuses(t *testing.T) {
 func TestOpenLocked(t *testing.T) {
 	dir := t.TempDir() // empty and there: fine
 	s := mustOpen(t, dir, Options{})
-	if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, ErrLocked) {
+	if _, err := Open(dir, Options{Logger: quiet, Ballast: -1}); !errors.Is(err, ErrLocked) {
 		t.Errorf("second Open: %v", err)
 	}
 	mustClose(t, s)
@@ -159,7 +159,7 @@ func TestOpenFinishesCreation(t *testing.T) {
 		mem := vfs.NewMem()
 		f := NewFaults(mem)
 		f.Add(Fault{Op: FaultCreate | FaultSync | FaultWrite, Skip: skip, Err: errors.New("pulled")})
-		s, err := Open("s", Options{FS: f.FS(), Logger: quiet})
+		s, err := Open("s", Options{FS: f.FS(), Logger: quiet, Ballast: -1})
 		if err == nil {
 			err = s.Close()
 		}

@@ -31,8 +31,8 @@ type patientFS struct {
 	base vfs.FS
 	// fail marks the store as failed.
 	fail func(error)
-	// relieve is called when the disk is found full, before the first wait.
-	relieve func()
+	// ballast is nil if there is none; set before the store is open.
+	ballast *ballast
 	// fullSince is when the disk was found full (ns since the epoch), 0 while
 	// it is not. Written by whoever waits.
 	fullSince atomic.Int64
@@ -49,7 +49,7 @@ type patientFS struct {
 var _ vfs.FS = (*patientFS)(nil)
 
 func newPatientFS(base vfs.FS, fail func(error)) *patientFS {
-	return &patientFS{base: base, fail: fail, relieve: func() {}, hurry: make(chan struct{})}
+	return &patientFS{base: base, fail: fail, hurry: make(chan struct{})}
 }
 
 // check parks the caller for ever if the store has failed.
@@ -73,24 +73,31 @@ func (p *patientFS) give(err error) error {
 }
 
 // retry runs op until it fails with something else than a full disk.
-func (p *patientFS) retry(op func() error) error {
-	waited, began := false, time.Now()
-	for {
+func (p *patientFS) retry(op func() error) error { return p.retryFor(false, op) }
+
+// retryFor is retry; wal says that op is a write to the WAL, which does not
+// live on the ballast.
+func (p *patientFS) retryFor(wal bool, op func() error) error {
+	for try := 0; ; try++ {
 		p.check()
-		err := op()
+		err := error(syscall.ENOSPC)
+		if !wal || !p.holdWAL() {
+			err = op()
+		}
 		if !isFull(err) {
-			if waited && err == nil {
+			if err == nil && try > 0 && !p.holdWAL() {
 				p.fullSince.Store(0)
 			}
 			return p.give(err)
 		}
-		if p.fullSince.CompareAndSwap(0, time.Now().UnixNano()) || !waited {
-			p.relieve()
+		p.fullSince.CompareAndSwap(0, time.Now().UnixNano())
+		if !wal && p.ballast != nil && p.ballast.held.Load() {
+			p.ballast.give()
+			continue
 		}
-		if !p.strict.Load() && time.Since(began) > openPatience {
+		if !p.strict.Load() && try > int(openPatience/patience) {
 			return err
 		}
-		waited = true
 		t := time.NewTimer(patience)
 		select {
 		case <-t.C:
@@ -101,19 +108,21 @@ func (p *patientFS) retry(op func() error) error {
 	}
 }
 
-func (p *patientFS) open(op func() (vfs.File, error)) (f vfs.File, err error) {
-	err = p.retry(func() error { f, err = op(); return err })
+// open opens a file for writing by op.
+func (p *patientFS) open(name string, op func() (vfs.File, error)) (f vfs.File, err error) {
+	wal := isWAL(p.base, name)
+	err = p.retryFor(wal, func() error { f, err = op(); return err })
 	if err != nil {
 		return nil, err
 	}
-	return &patientFile{p: p, base: f}, nil
+	return &patientFile{p: p, base: f, wal: wal}, nil
 }
 
 // Create makes a new file. A manifest is made known to its directory at once:
 // Pebble syncs that only together with the marker that points to the manifest,
 // and of the two a crash might leave the marker.
 func (p *patientFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := p.open(func() (vfs.File, error) { return p.base.Create(name, c) })
+	f, err := p.open(name, func() (vfs.File, error) { return p.base.Create(name, c) })
 	if err == nil && strings.HasPrefix(p.PathBase(name), "MANIFEST-") {
 		if err := syncDir(p, p.PathDir(name)); err != nil {
 			return nil, errors.Join(err, f.Close())
@@ -123,11 +132,11 @@ func (p *patientFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, erro
 }
 
 func (p *patientFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	return p.open(func() (vfs.File, error) { return p.base.OpenReadWrite(name, c, opts...) })
+	return p.open(name, func() (vfs.File, error) { return p.base.OpenReadWrite(name, c, opts...) })
 }
 
 func (p *patientFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return p.open(func() (vfs.File, error) { return p.base.ReuseForWrite(oldname, newname, c) })
+	return p.open(newname, func() (vfs.File, error) { return p.base.ReuseForWrite(oldname, newname, c) })
 }
 
 func (p *patientFS) Link(oldname, newname string) error {
@@ -179,6 +188,7 @@ func (p *patientFS) GetDiskUsage(path string) (vfs.DiskUsage, error) {
 type patientFile struct {
 	p    *patientFS
 	base vfs.File
+	wal  bool
 }
 
 var _ vfs.File = (*patientFile)(nil)
@@ -186,7 +196,7 @@ var _ vfs.File = (*patientFile)(nil)
 // Write writes all of b. A full disk may take a part of it; the rest is tried
 // again.
 func (f *patientFile) Write(b []byte) (n int, err error) {
-	err = f.p.retry(func() error {
+	err = f.p.retryFor(f.wal, func() error {
 		m, err := f.base.Write(b[n:])
 		n += m
 		return err

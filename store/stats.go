@@ -9,6 +9,7 @@ type counters struct {
 	written    atomic.Uint64
 	segments   atomic.Uint64
 	tails      atomic.Uint64
+	evictions  atomic.Uint64
 	lastCommit atomic.Int64
 }
 
@@ -25,11 +26,12 @@ func (c *counters) count(b *block) {
 
 // Stats is what the store did since it was opened.
 type Stats struct {
-	Commits  uint64 // batches that are durable
-	Raw      uint64 // bytes of records before compression
-	Written  uint64 // bytes of records handed to Pebble
-	Segments uint64 // segments written
-	Tails    uint64 // tails written
+	Commits   uint64 // batches that are durable
+	Raw       uint64 // bytes of records before compression
+	Written   uint64 // bytes of records handed to Pebble
+	Segments  uint64 // segments written
+	Tails     uint64 // tails written
+	Evictions uint64 // excises
 	// LastCommit is when the last batch became durable, ns since the epoch; 0
 	// if none did.
 	LastCommit int64
@@ -43,7 +45,7 @@ func (s *Store) Stats() Stats {
 	c := &s.stats
 	return Stats{
 		Commits: c.commits.Load(), Raw: c.raw.Load(), Written: c.written.Load(),
-		Segments: c.segments.Load(), Tails: c.tails.Load(),
+		Segments: c.segments.Load(), Tails: c.tails.Load(), Evictions: c.evictions.Load(),
 		LastCommit: c.lastCommit.Load(), FullSince: s.fs.fullSince.Load(),
 	}
 }

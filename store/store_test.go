@@ -20,6 +20,9 @@ func mustOpen(t testing.TB, dir string, o Options) *Store {
 	if o.Logger == nil {
 		o.Logger = quiet
 	}
+	if o.Ballast == 0 {
+		o.Ballast = -1 // 8 MiB a store would be most of the work of a test
+	}
 	s, err := Open(dir, o)
 	if err != nil {
 		t.Fatalf("Open: %v", err)

@@ -26,12 +26,18 @@ func (l *Log) PosAt(wall int64) (Pos, error) {
 	if p, ok := l.timePending(wall); ok {
 		return p, nil
 	}
-	var p Pos
-	err := l.s.view(l.pane, func(it *pebble.Iterator) (err error) {
-		p, err = l.timeStored(it, wall)
-		return err
-	})
-	return p, err
+	for {
+		var p Pos
+		oldest := l.Oldest()
+		err := l.s.view(l.pane, func(it *pebble.Iterator) (err error) {
+			p, err = l.timeStored(it, wall)
+			return err
+		})
+		if err == nil || l.Oldest() == oldest {
+			return p, err
+		}
+		// Spans went while we looked.
+	}
 }
 
 // timePending answers for what is not durable yet.

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const (
+	// ballastFile is the file, in the store's directory, that is given up when
+	// the disk is full.
+	ballastFile    = "ballast"
+	defaultBallast = 8 << 20
+)
+
+// ballast is space kept for the worst: when the disk is full it is given to
+// tables, manifests and eviction, so that these can make space, while the log
+// of writes (WAL) goes on waiting. It is taken back once there is space for it
+// twice over.
+type ballast struct {
+	fs   vfs.FS // the file system itself, without patience
+	path string
+	size int64
+	// held says that the file is there. Set by take, by the retainer or Open;
+	// reset by whoever finds the disk full.
+	held atomic.Bool
+}
+
+// take makes the file.
+func (b *ballast) take() error {
+	f, err := b.fs.Create(b.path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	zeros := make([]byte, 256<<10)
+	for n := int64(0); n < b.size && err == nil; n += int64(len(zeros)) {
+		_, err = f.Write(zeros[:min(int64(len(zeros)), b.size-n)])
+	}
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, b.fs.Remove(b.path))
+	}
+	b.held.Store(true)
+	return nil
+}
+
+// give deletes the file.
+func (b *ballast) give() {
+	if b.held.CompareAndSwap(true, false) {
+		_ = b.fs.Remove(b.path)
+	}
+}
+
+// isWAL reports whether the file waits while the ballast is away.
+func isWAL(fsys vfs.FS, name string) bool { return strings.HasSuffix(fsys.PathBase(name), ".log") }
+
+// ballastBytes is what the ballast takes.
+func (p *patientFS) ballastBytes() uint64 {
+	if p.ballast == nil || !p.ballast.held.Load() {
+		return 0
+	}
+	return uint64(p.ballast.size)
+}
+
+// holdWAL reports whether the disk is so full that the WAL has to wait for
+// the ballast to be back.
+func (p *patientFS) holdWAL() bool {
+	return p.ballast != nil && !p.ballast.held.Load()
+}
+
+// restore takes the ballast back if it is away and there is space; the
+// retainer calls it in each pass.
+func (p *patientFS) restore() {
+	b := p.ballast
+	if b == nil || b.held.Load() || p.shut.Load() {
+		return
+	}
+	if u, err := p.base.GetDiskUsage(p.base.PathDir(b.path)); err == nil && u.AvailBytes < 2*uint64(b.size) {
+		return
+	}
+	if b.take() == nil {
+		p.fullSince.Store(0)
+	}
+}
+
+// setBallast gives the store its ballast and makes it. A disk too full for it
+// is no error: then the store begins as it would go on.
+func (p *patientFS) setBallast(path string, size int64) {
+	if size <= 0 {
+		return
+	}
+	p.ballast = &ballast{fs: p.base, path: path, size: size}
+	if info, err := p.base.Stat(path); err == nil && info.Size() == size {
+		p.ballast.held.Store(true)
+	} else if p.ballast.take() != nil {
+		p.fullSince.CompareAndSwap(0, time.Now().UnixNano())
+	}
+}
