@@ -15,7 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-var crashImages = flag.Int("crash.images", 2500, "images that TestCrashImages recovers")
+var crashImages = flag.Int("crash.images", 2000, "images that TestCrashImages recovers")
 
 // crashRig takes an image of a file system in memory at each sync, as a crash
 // at that moment would leave it, along with what was durable then.
@@ -25,10 +25,30 @@ type crashRig struct {
 	every  int
 	images chan crashImage
 
+	cloning sync.Mutex // held while an image is taken
+
 	mu     sync.Mutex
 	syncs  int
 	logs   []*Log   // nil while the store is closed
 	floors []uint64 // durable offsets, as last seen
+}
+
+// rigFS has the WAL files that Pebble uses again watched, which errorfs does
+// not, and keeps a clone from coming between the two read locks that
+// MemFS.ReuseForWrite takes one inside the other, where it would wait for ever.
+type rigFS struct {
+	*errorfs.FS
+	rig *crashRig
+}
+
+func (f rigFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f.rig.cloning.Lock()
+	defer f.rig.cloning.Unlock()
+	file, err := f.rig.fs.ReuseForWrite(oldname, newname, c)
+	if err != nil {
+		return nil, err
+	}
+	return errorfs.WrapFile(file, errorfs.InjectorFunc(f.rig.inject)), nil
 }
 
 // crashImage is one image; floors are the durable offsets of the logs.
@@ -58,7 +78,10 @@ func (r *crashRig) inject(op errorfs.Op) error {
 	if n := r.rng.IntN(4); n > 0 {
 		cfg.UnsyncedDataPercent = 100 * n / 3
 	}
-	r.images <- crashImage{r.fs.CrashClone(cfg), append([]uint64(nil), r.floors...), r.syncs}
+	r.cloning.Lock()
+	img := r.fs.CrashClone(cfg)
+	r.cloning.Unlock()
+	r.images <- crashImage{img, append([]uint64(nil), r.floors...), r.syncs}
 	return nil
 }
 
@@ -88,7 +111,7 @@ func crashRun(t *testing.T, seed uint64, limit int) int {
 		every: 1, images: make(chan crashImage, 4),
 	}
 	o := Options{
-		FS:           errorfs.Wrap(rig.fs, errorfs.InjectorFunc(rig.inject)),
+		FS:           rigFS{errorfs.Wrap(rig.fs, errorfs.InjectorFunc(rig.inject)), rig},
 		SegmentBytes: []int{256, 4 << 10, 64 << 10}[rng.IntN(3)],
 		MemTable:     64 << 10, // so that it flushes and compacts
 		Pace:         -1,

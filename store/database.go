@@ -59,6 +59,7 @@ func (s *Store) openDB(state uint32) (err error) {
 	default:
 		return err
 	}
+	s.fs.strict.Store(true)
 	if state == stateCreating {
 		if err := s.db.Set(metaKey, encodeMeta(s.id), pebble.Sync); err != nil {
 			return err

@@ -56,8 +56,19 @@ func NewFaults(base vfs.FS) *Faults {
 		base = DiskFS()
 	}
 	f := &Faults{}
-	f.fs = errorfs.Wrap(base, errorfs.InjectorFunc(f.inject))
+	f.fs = faultFS{errorfs.Wrap(base, errorfs.InjectorFunc(f.inject))}
 	return f
+}
+
+// faultFS makes a new file where another file system would use an old one
+// again: errorfs does not look into those.
+type faultFS struct{ *errorfs.FS }
+
+func (f faultFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := f.Remove(oldname); err != nil {
+		return nil, err
+	}
+	return f.Create(newname, c)
 }
 
 // FS is the file system.

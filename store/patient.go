@@ -36,9 +36,12 @@ type patientFS struct {
 	// fullSince is when the disk was found full (ns since the epoch), 0 while
 	// it is not. Written by whoever waits.
 	fullSince atomic.Int64
-	// strict is set once the store is open; until then failures are returned,
-	// and are Open's.
+	// strict is set once Pebble is open; until then failures are returned, and
+	// are Open's.
 	strict atomic.Bool
+	// ready is set once the store is open; until then a full disk is waited for
+	// openPatience at most.
+	ready atomic.Bool
 	// shut lets nothing change any more; set when the store fails, never reset.
 	shut atomic.Bool
 	// hurry ends all waiting: what the disk refuses then fails. Closed by
@@ -95,8 +98,8 @@ func (p *patientFS) retryFor(wal bool, op func() error) error {
 			p.ballast.give()
 			continue
 		}
-		if !p.strict.Load() && try > int(openPatience/patience) {
-			return err
+		if !p.ready.Load() && try > int(openPatience/patience) {
+			return p.give(err)
 		}
 		t := time.NewTimer(patience)
 		select {

@@ -150,7 +150,7 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	if err := s.open(); err != nil {
 		if s.Err() == nil && s.db != nil {
-			_ = s.db.Close()
+			_ = s.guard(s.db.Close)
 		}
 		_ = s.lock.Close()
 		return nil, err
@@ -206,7 +206,7 @@ func (s *Store) open() error {
 	if s.enc, err = newEncoders(s.opts.Level); err != nil {
 		return err
 	}
-	s.fs.strict.Store(true)
+	s.fs.ready.Store(true)
 	s.committer = newCommitter(s, s.enc)
 	s.retainer = &retainer{s, make(chan struct{}), make(chan struct{})}
 	go s.committer.run()
