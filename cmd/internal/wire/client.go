@@ -11,6 +11,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Client is one connection to a daemon. Its methods may be called from many
@@ -36,8 +37,7 @@ type pending struct {
 // Dial connects to the daemon that listens on the Unix socket and greets it.
 // When none listens, the error is unavailable.daemon.
 func Dial(ctx context.Context, socket string, h Hello) (*Client, error) {
-	var d net.Dialer
-	nc, err := d.DialContext(ctx, "unix", socket)
+	nc, err := connect(ctx, socket)
 	if err != nil {
 		return nil, dialError(socket, err)
 	}
@@ -56,11 +56,32 @@ func Dial(ctx context.Context, socket string, h Hello) (*Client, error) {
 	return c, nil
 }
 
+// busyPatience is how long connect tries while the daemon has more clients
+// waiting than the kernel keeps.
+const busyPatience = 5 * time.Second
+
+func connect(ctx context.Context, socket string) (net.Conn, error) {
+	var d net.Dialer
+	for began := time.Now(); ; {
+		nc, err := d.DialContext(ctx, "unix", socket)
+		if !errors.Is(err, syscall.EAGAIN) || time.Since(began) > busyPatience {
+			return nc, err
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
 func dialError(socket string, err error) error {
 	message := fmt.Sprintf("no daemon listens on %s: start one with 'looptape serve', or with 'looptape run -- COMMAND'", socket)
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return &Error{Code: "denied.socket", Message: fmt.Sprintf("the socket %s belongs to somebody else", socket)}
+	case errors.Is(err, syscall.EAGAIN):
+		return &Error{Code: "limit.clients", Message: fmt.Sprintf("the daemon at %s has too many clients: try again later", socket)}
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 	default:
 		message += " (" + err.Error() + ")"

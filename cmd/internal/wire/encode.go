@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -39,11 +40,9 @@ func plain(src []byte, bounded bool) ([]byte, error) {
 		c := src[i]
 		switch {
 		case !inString && c >= '0' && c <= '9':
-			n := digits(src[i:])
-			if bounded && n >= len("9007199254740991") && i+n < len(src) && src[i+n] != '.' {
-				if u, err := strconv.ParseUint(string(src[i:i+n]), 10, 64); err != nil || u > MaxInteger {
-					return nil, &Error{Code: "internal.result", Message: fmt.Sprintf("the result holds %s, which is above 2^53-1", src[i:i+n])}
-				}
+			n := number(src[i:])
+			if bounded && tooLarge(src[i:i+n]) {
+				return nil, &Error{Code: "internal.result", Message: fmt.Sprintf("the result holds %s, which is above 2^53-1", src[i:i+n])}
 			}
 			out = append(out, src[i:i+n]...)
 			i += n
@@ -68,13 +67,22 @@ func plain(src []byte, bounded bool) ([]byte, error) {
 	return out, nil
 }
 
-func digits(b []byte) int {
-	for i, c := range b {
-		if c < '0' || c > '9' {
-			return i
-		}
+// number is the length of the number that b begins with, without its sign.
+func number(b []byte) int {
+	n := 0
+	for n < len(b) && strings.IndexByte("0123456789.eE+-", b[n]) >= 0 {
+		n++
 	}
-	return len(b)
+	return n
+}
+
+// tooLarge says whether a number without its sign is an integer above MaxInteger.
+func tooLarge(b []byte) bool {
+	if len(b) < len("9007199254740991") || bytes.ContainsAny(b, ".eE") {
+		return false
+	}
+	n, err := strconv.ParseUint(string(b), 10, 64)
+	return err != nil || n > MaxInteger
 }
 
 // StringLen is the number of bytes that Marshal makes of the string s, both
