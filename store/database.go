@@ -44,6 +44,9 @@ func (s *Store) pebbleOptions(mustExist bool) *pebble.Options {
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
 	for i := range o.Levels {
 		o.Levels[i].BlockSize = blockBytes
+		// Keys are sorted by pane, so a small file belongs to one pane, and one
+		// that an excise cuts keeps little of what was taken away.
+		o.TargetFileSizes[i] = int64(s.opts.MemTable)
 	}
 	return o
 }

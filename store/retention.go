@@ -270,7 +270,7 @@ func (s *Store) rewrite() error {
 	}
 	for _, level := range levels {
 		for _, t := range level {
-			if !t.Virtual || living[uint64(t.BackingSSTNum)] > 1<<20 {
+			if !t.Virtual || living[uint64(t.BackingSSTNum)] > uint64(s.opts.MemTable)/4 {
 				continue
 			}
 			lo, hi := t.Smallest.UserKey, append(append([]byte(nil), t.Largest.UserKey...), 0)

@@ -21,8 +21,8 @@ func (l *Log) seekOffset(off uint64) (Pos, error) {
 		at, err = l.seekStored(it, off)
 		return err
 	})
-	if err != nil && off < l.Oldest() {
-		err = ErrEvicted
+	if off < l.Oldest() {
+		err = ErrEvicted // while we looked: what was found may lie behind
 	}
 	return at, err
 }
