@@ -1,0 +1,87 @@
+package manifest
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+var probe = Verb{Name: "probe", Params: []Param{
+	{Name: "s", Type: String, Required: true},
+	{Name: "n", Type: Integer, Min: at(1), Max: at(10), Default: 3},
+	{Name: "b", Type: Boolean},
+	{Name: "a", Type: Array, Elem: String},
+	{Name: "o", Type: Object, Elem: String},
+	{Name: "d", Type: Bytes},
+	{Name: "c", Type: String, Choices: []string{"x", "y"}},
+}}
+
+func TestCheck(t *testing.T) {
+	for _, c := range []struct{ params, reason, param string }{
+		{`{"s":"x"}`, "", ""},
+		{`{"s":"x","n":1,"b":true,"a":["1"],"o":{"k":"v"},"d":"aGk=","c":"y"}`, "", ""},
+		{`{}`, "missing", "s"},
+		{`{"z":1}`, "unknown", "z"},
+		{`{"s":1}`, "type", "s"},
+		{`{"s":null}`, "type", "s"},
+		{`{"s":"x","n":"1"}`, "type", "n"},
+		{`{"s":"x","n":1.5}`, "type", "n"},
+		{`{"s":"x","n":1e1}`, "type", "n"},
+		{`{"s":"x","n":null}`, "type", "n"},
+		{`{"s":"x","n":true}`, "type", "n"},
+		{`{"s":"x","n":0}`, "range", "n"},
+		{`{"s":"x","n":11}`, "range", "n"},
+		{`{"s":"x","n":-1}`, "range", "n"},
+		{`{"s":"x","n":99999999999999999999999999}`, "range", "n"},
+		{`{"s":"x","b":1}`, "type", "b"},
+		{`{"s":"x","a":"[]"}`, "type", "a"},
+		{`{"s":"x","a":[1]}`, "type", "a"},
+		{`{"s":"x","o":[]}`, "type", "o"},
+		{`{"s":"x","o":{"k":1}}`, "type", "o"},
+		{`{"s":"x","d":"%"}`, "type", "d"},
+		{`{"s":"x","c":"z"}`, "choice", "c"},
+	} {
+		var params map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(c.params), &params); err != nil {
+			t.Fatal(err)
+		}
+		p := probe.Check(params)
+		switch {
+		case c.reason == "" && p != nil:
+			t.Errorf("%s: %+v", c.params, p)
+		case c.reason != "" && (p == nil || p.Reason != c.reason || p.Param != c.param || p.Message == ""):
+			t.Errorf("%s: %+v", c.params, p)
+		case c.reason == "" && string(params["n"]) == "":
+			t.Errorf("%s: the default is missing", c.params)
+		}
+	}
+}
+
+// FuzzCheck: whatever the parameters of whatever verb, the check ends in a
+// clear outcome.
+func FuzzCheck(f *testing.F) {
+	f.Add(uint8(0), `{"pane":"p0","tail":1}`)
+	f.Add(uint8(12), `{"pane":[],"max_rows":-0}`)
+	f.Fuzz(func(t *testing.T, verb uint8, text string) {
+		var params map[string]json.RawMessage
+		if json.Unmarshal([]byte(text), &params) != nil || params == nil {
+			return
+		}
+		v := &Verbs[int(verb)%len(Verbs)]
+		if p := v.Check(params); p != nil {
+			if p.Message == "" || p.Reason == "" || v.Param(p.Param) == nil && p.Reason != "unknown" {
+				t.Fatalf("%s %s: %+v", v.Name, text, p)
+			}
+		}
+	})
+}
+
+func TestNames(t *testing.T) {
+	v := Find("pane.capture_rows")
+	if got := strings.Join(v.Command(), " "); got != "pane capture-rows" {
+		t.Errorf("command %q", got)
+	}
+	if got := v.Tool(); got != "pane_dcapture__rows" { // seed 000, section 2
+		t.Errorf("tool %q", got)
+	}
+}
