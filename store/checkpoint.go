@@ -180,8 +180,8 @@ func (l *Log) notFound(it *pebble.Iterator, span Pos) error {
 func (l *Log) pendingBefore(at Pos, full bool) (Checkpoint, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := len(l.chunks) - 1; i >= 0; i-- {
-		cps := l.chunks[i].cps
+	for i := len(l.pending.chunks) - 1; i >= 0; i-- {
+		cps := l.pending.chunks[i].cps
 		for j := len(cps) - 1; j >= 0; j-- {
 			if !at.Before(cps[j].at) && (cps[j].full || !full) {
 				return cps[j].public(), true
@@ -197,7 +197,7 @@ func (l *Log) pendingFrom(from Pos, past bool) (Checkpoint, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var first *pendingCheckpoint
-	for _, c := range l.chunks {
+	for _, c := range l.pending.chunks {
 		for i := range c.cps {
 			cp := &c.cps[i]
 			if cp.at.Before(from) || !cp.full && past && cp.at == from {

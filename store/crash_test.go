@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -113,9 +114,13 @@ func crashRun(t *testing.T, seed uint64, limit int) int {
 	o := Options{
 		FS:           rigFS{errorfs.Wrap(rig.fs, errorfs.InjectorFunc(rig.inject)), rig},
 		SegmentBytes: []int{256, 4 << 10, 64 << 10}[rng.IntN(3)],
-		MemTable:     64 << 10, // so that it flushes and compacts
+		MemTable:     32 << 10, // so that it flushes and compacts
 		Pace:         -1,
 		Logger:       quiet,
+		Retain:       uint64(20_000 + rng.IntN(200_000)),
+		minRetain:    1,
+		garbage:      1,
+		EvictPace:    time.Hour, // when the workload says
 	}
 	models := make([]*model, 3)
 	rig.floors = make([]uint64, len(models))
@@ -167,14 +172,18 @@ func crashWorkload(t *testing.T, rig *crashRig, o Options, models []*model, mu *
 		rig.mu.Lock()
 		rig.logs = logs
 		rig.mu.Unlock()
-		for range 150 {
+		for range 120 {
 			for range 1 + rng.IntN(10) {
 				i := rng.IntN(len(models))
 				mu.Lock()
-				models[i].step(rng, logs[i], 8000)
+				models[i].step(rng, logs[i], 2500)
 				mu.Unlock()
 			}
-			switch rng.IntN(8) {
+			switch rng.IntN(10) {
+			case 2:
+				if err := s.evict(); err != nil {
+					t.Fatal(err)
+				}
 			case 0:
 				if err := logs[rng.IntN(len(logs))].Sync(context.Background()); err != nil {
 					t.Fatal(err)
@@ -200,6 +209,23 @@ func crashWorkload(t *testing.T, rig *crashRig, o Options, models []*model, mu *
 	}
 }
 
+// oldestOf is where the log begins, which must be a full checkpoint of the
+// model.
+func oldestOf(l *Log, m *model) (Pos, error) {
+	for cp, err := range l.Checkpoints(Pos{}) {
+		if err != nil {
+			return Pos{}, err
+		}
+		for _, want := range m.cps {
+			if want.Pos == cp.Pos && want.Full && cp.Full && cp.Offset == l.Oldest() {
+				return cp.Pos, nil
+			}
+		}
+		return Pos{}, fmt.Errorf("pane %d: begins at %v, oldest %d", m.pane, cp.Pos, l.Oldest())
+	}
+	return Pos{}, nil
+}
+
 // recoverImage opens an image and compares it with the models.
 func recoverImage(img crashImage, models []*model, mu *sync.Mutex) error {
 	s, err := Open("s", Options{FS: img.fs, Logger: quiet, Ballast: -1, MemTable: 64 << 10})
@@ -218,6 +244,9 @@ func recoverImage(img crashImage, models []*model, mu *sync.Mutex) error {
 		mu.Lock()
 		snapshot := *m
 		mu.Unlock()
+		if snapshot.oldest, err = oldestOf(l, &snapshot); err != nil {
+			return err
+		}
 		if err := snapshot.verify(l, img.floors[i], false); err != nil {
 			return err
 		}

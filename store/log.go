@@ -27,18 +27,14 @@ type Log struct {
 	tail tail
 
 	mu       sync.Mutex
-	end      Pos      // behind the last frame appended
-	durable  Pos      // behind the last frame known to be on disk
-	span     Pos      // where the current span began
-	needFull bool     // a full checkpoint must come before anything else
-	removed  bool     // nothing of the log is to be written any more
-	busy     bool     // it wrote much lately
-	clock    int64    // largest wall time appended
-	chunks   []*chunk // appended and not durable, oldest first
-	taken    int      // so many of them are with the committer
-	inflight int      // what chunks cost, in bytes
-	total    uint64   // frames and checkpoints appended since the log was opened
-	done     uint64   // of these, how many are durable
+	end      Pos   // behind the last frame appended
+	durable  Pos   // behind the last frame known to be on disk
+	span     Pos   // where the current span began
+	needFull bool  // a full checkpoint must come before anything else
+	removed  bool  // nothing of the log is to be written any more
+	busy     bool  // it wrote much lately
+	clock    int64 // largest wall time appended
+	pending  pending
 	waitC    chan struct{}
 	retain   uint64 // bytes to keep; 0 is the store's
 }
@@ -89,10 +85,10 @@ func (l *Log) append(kind Kind, t Time, lost uint64, data []byte) Pos {
 	}
 	c, filled := l.chunkLocked(len(data), l.span)
 	c.add(l.end.Offset, kind, t, lost, data)
-	l.inflight += len(data) + frameCost
+	l.pending.inflight += len(data) + frameCost
 	l.clock = max(l.clock, t.Wall)
 	l.end = c.end()
-	l.total++
+	l.pending.total++
 	l.needFull = kind == Gap
 	end := l.end
 	l.mu.Unlock()
@@ -125,8 +121,8 @@ func (l *Log) AppendCheckpoint(blob []byte, full bool) Pos {
 	c, filled := l.chunkLocked(0, l.span)
 	c.cps = append(c.cps, pendingCheckpoint{at, full, l.clock, append([]byte(nil), blob...)})
 	c.cost += len(blob) + frameCost
-	l.inflight += len(blob) + frameCost
-	l.total++
+	l.pending.inflight += len(blob) + frameCost
+	l.pending.total++
 	l.mu.Unlock()
 	l.s.committer.wake(l, filled)
 	return at
@@ -135,16 +131,16 @@ func (l *Log) AppendCheckpoint(blob []byte, full bool) Pos {
 // chunkLocked returns the chunk of span that takes n more bytes, and whether
 // that meant to close a large one.
 func (l *Log) chunkLocked(n int, span Pos) (c *chunk, filled bool) {
-	if len(l.chunks) > l.taken {
-		c = l.chunks[len(l.chunks)-1]
+	if len(l.pending.chunks) > l.pending.taken {
+		c = l.pending.chunks[len(l.pending.chunks)-1]
 		if c.span == span && c.fits(n) {
 			return c, false
 		}
 		filled = len(c.data) > smallChunk
 	}
-	c = l.s.pool.get(n, l.busy || filled || len(l.chunks) > l.taken)
+	c = l.s.pool.get(n, l.busy || filled || len(l.pending.chunks) > l.pending.taken)
 	c.span, c.first, c.clock = span, l.end, l.clock
-	l.chunks = append(l.chunks, c)
+	l.pending.chunks = append(l.pending.chunks, c)
 	return c, filled
 }
 
@@ -157,7 +153,7 @@ func (l *Log) Room() int {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.s.opts.InFlight - l.inflight
+	return l.s.opts.InFlight - l.pending.inflight
 }
 
 // RoomC receives after a commit that may have made room.
@@ -167,8 +163,8 @@ func (l *Log) RoomC() <-chan struct{} { return l.room }
 // the error of ctx or of the store.
 func (l *Log) Sync(ctx context.Context) error {
 	l.mu.Lock()
-	target := l.total
-	for l.done < target {
+	target := l.pending.total
+	for l.pending.done < target {
 		if l.waitC == nil {
 			l.waitC = make(chan struct{})
 		}
@@ -183,7 +179,7 @@ func (l *Log) Sync(ctx context.Context) error {
 		case <-l.s.committer.done:
 			// Close commits everything, unless this came after it.
 			l.mu.Lock()
-			ok := l.done >= target
+			ok := l.pending.done >= target
 			l.mu.Unlock()
 			switch {
 			case ok:
@@ -232,21 +228,21 @@ func (l *Log) NeedsFull() bool {
 func (l *Log) take(dst []*chunk, limit int) (_ []*chunk, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := len(l.chunks)
+	n := len(l.pending.chunks)
 	if l.removed {
 		return dst, false
 	}
-	if n-l.taken > 1 && len(l.chunks[n-1].data) < l.s.opts.SegmentBytes/2 && l.chunks[n-1].cps == nil {
+	if n-l.pending.taken > 1 && len(l.pending.chunks[n-1].data) < l.s.opts.SegmentBytes/2 && l.pending.chunks[n-1].cps == nil {
 		n--
 	}
-	first := l.taken
-	for l.taken < n && (limit > 0 || l.taken == first) {
-		c := l.chunks[l.taken]
+	first := l.pending.taken
+	for l.pending.taken < n && (limit > 0 || l.pending.taken == first) {
+		c := l.pending.chunks[l.pending.taken]
 		limit -= c.cost
 		dst = append(dst, c)
-		l.taken++
+		l.pending.taken++
 	}
-	more = l.taken < len(l.chunks)
+	more = l.pending.taken < len(l.pending.chunks)
 	bytes := 0
 	for _, c := range dst {
 		bytes += len(c.data)
@@ -258,18 +254,18 @@ func (l *Log) take(dst []*chunk, limit int) (_ []*chunk, more bool) {
 // committed says that the first n taken chunks are durable.
 func (l *Log) committed(n int) {
 	l.mu.Lock()
-	freed := append([]*chunk(nil), l.chunks[:n]...)
+	freed := append([]*chunk(nil), l.pending.chunks[:n]...)
 	for _, c := range freed {
 		l.durable = c.end()
-		l.inflight -= c.cost
-		l.done += uint64(len(c.frames) + len(c.cps))
+		l.pending.inflight -= c.cost
+		l.pending.done += uint64(len(c.frames) + len(c.cps))
 	}
-	l.chunks = append(l.chunks[:0], l.chunks[n:]...)
-	clear(l.chunks[len(l.chunks) : len(l.chunks)+n])
-	l.taken -= n
+	l.pending.chunks = append(l.pending.chunks[:0], l.pending.chunks[n:]...)
+	clear(l.pending.chunks[len(l.pending.chunks) : len(l.pending.chunks)+n])
+	l.pending.taken -= n
 	waitC := l.waitC
 	l.waitC = nil
-	room := l.inflight < l.s.opts.InFlight
+	room := l.pending.inflight < l.s.opts.InFlight
 	l.mu.Unlock()
 	for _, c := range freed {
 		l.s.pool.put(c)

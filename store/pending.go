@@ -16,6 +16,15 @@ const (
 	MaxCheckpoint = maxRaw
 )
 
+// pending is what of a log is not durable yet.
+type pending struct {
+	chunks   []*chunk // oldest first
+	taken    int      // so many of them are with the committer
+	inflight int      // what chunks cost, in bytes
+	total    uint64   // frames and checkpoints appended since the log was opened
+	done     uint64   // of these, how many are durable
+}
+
 // chunk is a run of frames that are not durable yet, all of one span. Frames
 // are only ever added behind those that are there, so what a reader saw
 // stays as it was. The log's mutex guards it until the committer has taken

@@ -131,7 +131,7 @@ func (r *Reader) fillPending() (bool, error) {
 		}
 		return true, io.EOF
 	}
-	for _, c := range l.chunks {
+	for _, c := range l.pending.chunks {
 		if r.at.Seq < c.first.Seq {
 			return false, nil
 		}
@@ -251,8 +251,8 @@ func (r *Reader) pass(d *DamagedError) {
 func (l *Log) memoryStart() Pos {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.chunks) > 0 {
-		return l.chunks[0].first
+	if len(l.pending.chunks) > 0 {
+		return l.pending.chunks[0].first
 	}
 	return l.end
 }

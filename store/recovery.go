@@ -192,6 +192,6 @@ func (l *Log) remove() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.removed = true
-	l.chunks = l.chunks[:l.taken]
+	l.pending.chunks = l.pending.chunks[:l.pending.taken]
 	l.oldest.Store(math.MaxUint64)
 }

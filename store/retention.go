@@ -235,7 +235,7 @@ func (s *Store) evictOldest(l *Log) (uint64, error) {
 func (l *Log) appended() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.total > 0
+	return l.pending.total > 0
 }
 
 // length is how much of the stream the log retains.

@@ -36,8 +36,8 @@ func (l *Log) seekPending(off uint64) (Pos, bool) {
 	if off > l.end.Offset || l.end.Seq == 0 {
 		return l.end, true
 	}
-	for i := len(l.chunks) - 1; i >= 0; i-- {
-		c := l.chunks[i]
+	for i := len(l.pending.chunks) - 1; i >= 0; i-- {
+		c := l.pending.chunks[i]
 		if off <= c.first.Offset || len(c.frames) == 0 {
 			continue
 		}

@@ -47,8 +47,8 @@ func (l *Log) timePending(wall int64) (Pos, bool) {
 	if l.clock <= wall {
 		return l.end, true
 	}
-	for i := len(l.chunks) - 1; i >= 0; i-- {
-		c := l.chunks[i]
+	for i := len(l.pending.chunks) - 1; i >= 0; i-- {
+		c := l.pending.chunks[i]
 		if c.clock > wall {
 			continue
 		}
