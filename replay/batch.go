@@ -149,7 +149,7 @@ func (f *fast) line(p []byte, i int) int {
 	f.c = h.begin(f.written, t.cols)
 	c := f.c
 	rows, text, runs := len(c.rows)-1, len(c.text), len(c.runs)
-	pen, end, col, written, work := t.cur.pen, h.end, f.col, f.written, t.work
+	pen, end, size, col, written, work := t.cur.pen, h.end, h.bytes, f.col, f.written, t.work
 	f.beginRow()
 	if f.col > 0 {
 		f.skip(f.col)
@@ -168,7 +168,7 @@ func (f *fast) line(p []byte, i int) int {
 		}
 	}
 	c.rows, c.text, c.runs = c.rows[:rows], c.text[:text], c.runs[:runs]
-	h.end, h.open, h.lineLen = end, false, 0
+	h.end, h.bytes, h.open, h.lineLen = end, size, false, 0
 	t.setPen(pen)
 	f.col, f.written, t.work = col, written, work
 	return 0
@@ -203,6 +203,7 @@ func (f *fast) plain(p []byte, i int) int {
 		c.widest = max(c.widest, uint16(n))
 		h.end++
 		h.lineLen = n
+		h.bytes += n
 		f.lines++
 		i = end + 2
 		f.written = f.base + uint64(i)

@@ -39,6 +39,8 @@
 // 0..[MaxScrollback] rows. A control sequence has [MaxParams] parameters up to
 // 65,535; an OSC payload [MaxOSC] bytes, a DCS payload [MaxDCS], a title
 // [MaxTitle], a hyperlink [MaxLink]. A cell holds a cluster of [MaxCluster] bytes.
+// The text of the history is at most [MaxHistoryBytes] and [MaxHistoryRow] for each
+// row of scrollback; where rows are longer, fewer are kept.
 // Both screens together have at most [MaxLinks] hyperlinks, the history
 // [MaxLinkBytes] of them. A logical line is at most [MaxLine] bytes and one row; a
 // longer one is broken, its text kept. [MaxReplies] and [MaxEvents] bound what

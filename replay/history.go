@@ -11,6 +11,12 @@ const (
 	// MaxLinkBytes is how much hyperlinks may take in the history, each counted once
 	// for every run of text that has it; rows beyond it are kept without.
 	MaxLinkBytes = 4 << 20
+
+	// MaxHistoryBytes and MaxHistoryRow bound the history's text: it keeps less than
+	// scrollback rows if those take more than MaxHistoryBytes and MaxHistoryRow bytes
+	// for each of the scrollback rows.
+	MaxHistoryBytes = 64 << 20
+	MaxHistoryRow   = 256
 )
 
 // history is the rows above the main screen, oldest first, as packed text. Rows
@@ -30,6 +36,7 @@ type history struct {
 	open    bool   // the newest row goes on in the next one
 	lineLen int    // bytes of the newest row's logical line so far
 	links   int    // bytes of hyperlinks
+	bytes   int    // bytes of text
 	spare   *chunk // an evicted chunk, whose memory is used again
 	recent  [64]localStyle
 }
@@ -136,6 +143,7 @@ func (h *history) finish(c *chunk, width int, flags uint8) {
 	r.size, r.width, r.flags = uint32(len(c.text))-r.text, uint16(width), flags
 	c.widest = max(c.widest, r.width)
 	h.lineLen += int(r.size)
+	h.bytes += int(r.size)
 	h.open = flags&packedWrapped != 0
 	if h.open {
 		c.joined = true
@@ -182,21 +190,27 @@ func (c *chunk) styleIndex(s style) uint32 {
 // forget drops what is cached of the table's numbering.
 func (h *history) forget() { h.recent = [64]localStyle{} }
 
-// evict drops the oldest rows beyond the limit.
+// evict drops the oldest rows beyond the limits.
 func (h *history) evict() {
-	if h.end-h.oldest <= uint64(h.limit) {
+	limit := uint64(h.limit)
+	budget := MaxHistoryBytes + MaxHistoryRow*h.limit
+	if h.end-h.oldest <= limit && h.bytes <= budget {
 		return
 	}
-	from := h.oldest
-	h.oldest = h.end - uint64(h.limit)
 	for _, c := range h.chunks {
-		if c.first >= h.oldest {
+		if h.end-h.oldest <= limit && h.bytes <= budget {
 			break
 		}
-		if c.linked {
-			for i := max(from, c.first); i < min(h.oldest, c.end()); i++ {
-				h.links -= c.linkBytes(int(i - c.first))
+		if h.oldest < c.first || h.oldest >= c.end() {
+			continue
+		}
+		k := int(h.oldest - c.first)
+		for ; k < len(c.rows) && (h.end-h.oldest > limit || h.bytes > budget); k++ {
+			h.bytes -= int(c.rows[k].size)
+			if c.linked {
+				h.links -= c.linkBytes(k)
 			}
+			h.oldest++
 		}
 	}
 	n := 0
@@ -211,7 +225,7 @@ func (h *history) evict() {
 
 // drop forgets all rows.
 func (h *history) drop() {
-	h.oldest, h.open, h.lineLen, h.links = h.end, false, 0, 0
+	h.oldest, h.open, h.lineLen, h.links, h.bytes = h.end, false, 0, 0, 0
 	h.chunks = nil
 }
 
@@ -277,6 +291,7 @@ func (h *history) pop(tb *table, r *row, cols int) {
 		h.links -= c.linkBytes(k)
 	}
 	h.lineLen -= int(p.size)
+	h.bytes -= int(p.size)
 	c.text, c.runs, c.rows = c.text[:p.text], c.runs[:p.runs], c.rows[:k]
 	h.end--
 	h.forget()

@@ -159,10 +159,10 @@ func (h *history) recut(cols int, marks []mark) {
 	next := h.oldest
 	for _, c := range h.chunks {
 		if c.joined || int(c.widest) > cols {
-			h.countLinks(c, -1)
+			h.count(c, -1)
 			r := recutter{c: c, cols: cols, marks: marks}
 			r.run()
-			h.countLinks(c, 1)
+			h.count(c, 1)
 		} else {
 			for i := range marks {
 				if marks[i].chunk == c {
@@ -177,10 +177,13 @@ func (h *history) recut(cols int, marks []mark) {
 	h.forget()
 }
 
-// countLinks adds sign times what the rows of c count towards MaxLinkBytes.
-func (h *history) countLinks(c *chunk, sign int) {
-	for k := 0; c.linked && k < len(c.rows); k++ {
-		h.links += sign * c.linkBytes(k)
+// count adds sign times what the rows of c count towards the limits.
+func (h *history) count(c *chunk, sign int) {
+	for k := range c.rows {
+		h.bytes += sign * int(c.rows[k].size)
+		if c.linked {
+			h.links += sign * c.linkBytes(k)
+		}
 	}
 }
 

@@ -260,12 +260,12 @@ func (im *importer) history() {
 	h.oldest = in.First + uint64(in.Hidden)
 	for i := range in.Rows {
 		if i == in.Hidden {
-			h.links = 0 // what cannot be read does not count
+			h.links, h.bytes = 0, 0 // what cannot be read does not count
 		}
 		im.row(h, &in.Rows[i])
 	}
 	if in.Hidden == len(in.Rows) {
-		h.links = 0
+		h.links, h.bytes = 0, 0
 	}
 }
 
