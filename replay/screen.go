@@ -84,13 +84,17 @@ func (r *row) split(x int) {
 	}
 }
 
-// erase blanks columns [x0, x1) of row y.
+// erase blanks columns [x0, x1) of row y. A row that is blanked as a whole does not
+// continue the one above any longer.
 func (t *Terminal) erase(y, x0, x1 int) {
 	r := t.grid.rows[y]
 	r.written = t.offset
 	r.reported = false
 	if x1 == t.cols {
 		r.wrapped = false
+		if x0 == 0 {
+			t.unlink(y)
+		}
 	}
 	t.work += uint64(x1 - x0)
 	e := t.eraseCell()
