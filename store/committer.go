@@ -93,6 +93,9 @@ func signal(c chan struct{}) {
 
 // do has fill add to the next batch and returns when that is durable.
 func (c *committer) do(fill func(*pebble.Batch) error) error {
+	if c.s.opts.ReadOnly {
+		return ErrReadOnly
+	}
 	r := &request{fill: fill, done: make(chan error, 1)}
 	select {
 	case c.reqs <- r:

@@ -23,6 +23,7 @@ func (s *Store) pebbleOptions(mustExist bool) *pebble.Options {
 		FS:                         s.fs,
 		Lock:                       s.lock,
 		Logger:                     pebbleLogger{s},
+		ReadOnly:                   s.opts.ReadOnly,
 		ErrorIfNotExists:           mustExist,
 		FormatMajorVersion:         pebble.FormatNewest,
 		MemTableSize:               uint64(s.opts.MemTable),
@@ -74,6 +75,9 @@ func (s *Store) openDB(state uint32) (err error) {
 		}
 	} else if err := s.checkMeta(); err != nil {
 		return err
+	}
+	if s.opts.ReadOnly {
+		return nil
 	}
 	return s.sweep()
 }

@@ -181,3 +181,40 @@ func TestModesOnDisk(t *testing.T) {
 	mustClose(t, s)
 	checkModes(t, dir)
 }
+
+// On a full disk a store opens for reading, and says that it cannot write.
+func TestReadOnlyOnFullDisk(t *testing.T) {
+	mem := vfs.NewMem()
+	s, l, m := newFed(t, mem, Options{})
+	for i := range uint64(20) {
+		m.output(l, words(rngFor(i), 9000))
+	}
+	mustClose(t, s)
+	faults := NewFaults(mem)
+	faults.Add(Fault{Op: FaultFull | FaultRemove})
+	if s, err := Open("s", Options{FS: faults.FS(), Logger: quiet, Ballast: -1}); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(s, err)
+	}
+	// The process that could not open it is gone, and its lock.
+	left := vfs.NewMem()
+	if _, err := vfs.Clone(mem, left, "s", "s"); err != nil {
+		t.Fatal(err)
+	}
+	faults = NewFaults(left)
+	faults.Add(Fault{Op: FaultFull | FaultRemove, Path: "[!L]*"}) // the lock is a file that is there
+	s = mustOpen(t, "s", Options{FS: faults.FS(), ReadOnly: true})
+	defer mustClose(t, s)
+	if l, err := s.Log(1); err != nil {
+		t.Error(err)
+	} else if err := m.verify(l, m.end.Offset, true); err != nil {
+		t.Error(err)
+	} else if l.Room() > 0 {
+		t.Error("there is room")
+	}
+	if err := s.Put("x", nil); !errors.Is(err, ErrReadOnly) {
+		t.Error(err)
+	}
+	if _, err := s.Create(2); !errors.Is(err, ErrReadOnly) {
+		t.Error(err)
+	}
+}

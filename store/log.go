@@ -71,7 +71,7 @@ func (l *Log) AppendGap(t Time, lost uint64, reason []byte) Pos {
 }
 
 func (l *Log) append(kind Kind, t Time, lost uint64, data []byte) Pos {
-	if len(data) > MaxFrame {
+	if len(data) > MaxFrame || l.s.opts.ReadOnly {
 		panic(fmt.Sprintf("store: frame of %d bytes", len(data)))
 	}
 	l.mu.Lock()
@@ -101,7 +101,7 @@ func (l *Log) append(kind Kind, t Time, lost uint64, data []byte) Pos {
 // new span and is the first thing of every log and the first thing after a
 // gap; anything else there panics.
 func (l *Log) AppendCheckpoint(blob []byte, full bool) Pos {
-	if len(blob) > MaxCheckpoint {
+	if len(blob) > MaxCheckpoint || l.s.opts.ReadOnly {
 		panic(fmt.Sprintf("store: checkpoint of %d bytes", len(blob)))
 	}
 	l.mu.Lock()
@@ -148,7 +148,7 @@ func (l *Log) chunkLocked(n int, span Pos) (c *chunk, filled bool) {
 // less means to stop reading the PTY until RoomC says so. A failed store has
 // none.
 func (l *Log) Room() int {
-	if l.s.Err() != nil {
+	if l.s.Err() != nil || l.s.opts.ReadOnly {
 		return 0
 	}
 	l.mu.Lock()

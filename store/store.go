@@ -36,6 +36,9 @@ type Options struct {
 	// InFlight bounds what of one log is appended and not durable, in bytes; 4
 	// MiB if 0.
 	InFlight int
+	// ReadOnly opens a store that is there for reading, which also works on a
+	// full disk. Writing gives ErrReadOnly, appending panics.
+	ReadOnly bool
 	// Level is the zstd level, 1 to 4; 0 is the fastest, below 0 stores
 	// segments as they are.
 	Level int
@@ -161,8 +164,10 @@ func Open(dir string, o Options) (*Store, error) {
 // acquire makes the directories and takes the lock.
 func (s *Store) acquire() error {
 	db := s.fs.PathJoin(s.dir, dbDir)
-	if err := s.fs.MkdirAll(db, dirPerm); err != nil {
-		return err
+	if !s.opts.ReadOnly {
+		if err := s.fs.MkdirAll(db, dirPerm); err != nil {
+			return err
+		}
 	}
 	lock, err := pebble.LockDirectory(db, s.fs)
 	if err != nil {
@@ -182,6 +187,9 @@ func (s *Store) open() error {
 	if err != nil {
 		return err
 	}
+	if s.opts.ReadOnly && (fresh || h.state != stateReady) {
+		return fmt.Errorf("%w: nothing to read in %s", ErrNotStore, s.dir)
+	}
 	if fresh {
 		h = storeHeader{state: stateCreating, id: newID()}
 		if err := writeHeader(s.opts.FS, s.dir, h); err != nil {
@@ -192,6 +200,9 @@ func (s *Store) open() error {
 		}
 	}
 	s.id = h.id
+	if s.opts.ReadOnly {
+		s.opts.Ballast = -1
+	}
 	s.fs.setBallast(s.fs.PathJoin(s.dir, ballastFile), s.opts.Ballast)
 	// Pebble may park its caller for ever, see Fatalf.
 	if err := s.guard(func() error { return s.openDB(h.state) }); err != nil {
@@ -209,6 +220,11 @@ func (s *Store) open() error {
 	s.fs.ready.Store(true)
 	s.committer = newCommitter(s, s.enc)
 	s.retainer = &retainer{s, make(chan struct{}), make(chan struct{})}
+	if s.opts.ReadOnly {
+		close(s.committer.done)
+		close(s.retainer.done)
+		return nil
+	}
 	go s.committer.run()
 	go s.retainer.run()
 	return nil
@@ -286,6 +302,9 @@ func (s *Store) Close() error {
 // when they are read, and a log that holds nothing can lose nothing.
 func (s *Store) closeDB() error {
 	s.gate.wait()
+	if s.opts.ReadOnly {
+		return s.db.Close()
+	}
 	return errors.Join(s.db.Flush(), s.db.Close())
 }
 
