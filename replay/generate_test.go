@@ -18,7 +18,7 @@ type stream struct {
 	r          *rand.Rand
 	common     bool
 	cols, rows int
-	ops        [][]byte
+	ops        []caseStep
 }
 
 // A group draws one operation of its kind.
@@ -54,17 +54,20 @@ var groups = []group{
 // mixedGroup draws from all groups.
 const mixedGroup = "mixed"
 
+// resizeGroup is text and motion with changes of size in between.
+const resizeGroup = "resize"
+
 // sizes are the sizes that generated streams run at. xterm.js has no screens
 // of one column.
 var sizes = [][2]int{{10, 4}, {20, 5}, {80, 24}, {7, 3}, {2, 2}, {5, 1}, {3, 8}, {40, 10}}
 
-// groupNames lists the groups, the mixed one last.
+// groupNames lists the groups, the two made of others last.
 func groupNames() []string {
 	var names []string
 	for _, g := range groups {
 		names = append(names, g.name)
 	}
-	return append(names, mixedGroup)
+	return append(names, mixedGroup, resizeGroup)
 }
 
 // generate returns the stream that seed names in a group, of up to n operations.
@@ -82,19 +85,40 @@ func generate(name string, seed uint64, n int) *stream {
 			if name == mixedGroup {
 				i = s.r.IntN(len(groups))
 			}
+			if name == resizeGroup {
+				i = s.r.IntN(3) // text, motion, erase
+			}
 			op = groups[i].draw(s)
 		case k < 9:
 			op = s.text()
 		default:
 			op = s.motion()
 		}
-		s.ops = append(s.ops, []byte(op))
+		s.ops = append(s.ops, caseStep{In: []byte(op)})
+		if name == resizeGroup && s.r.IntN(6) == 0 {
+			s.ops = append(s.ops, caseStep{Resize: &[2]int{2 + s.r.IntN(s.cols*2), 1 + s.r.IntN(s.rows*2)}})
+		}
 	}
 	return s
 }
 
-// bytes returns the stream's input.
-func (s *stream) bytes() []byte { return slices.Concat(s.ops...) }
+// asCase returns the stream as a case without expectations.
+func (s *stream) asCase(name, group string) termCase {
+	return termCase{Name: name, Group: group, Cols: s.cols, Rows: s.rows, Steps: joinSteps(s.ops)}
+}
+
+// joinSteps puts inputs that follow each other into one step.
+func joinSteps(ops []caseStep) []caseStep {
+	var steps []caseStep
+	for _, op := range ops {
+		if n := len(steps); n > 0 && op.Resize == nil && steps[n-1].Resize == nil {
+			steps[n-1].In = slices.Concat(steps[n-1].In, op.In)
+		} else {
+			steps = append(steps, op)
+		}
+	}
+	return steps
+}
 
 // one returns one of the alternatives.
 func (s *stream) one(alternatives ...string) string {

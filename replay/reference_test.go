@@ -114,8 +114,7 @@ set -gq scroll-on-clear off
 `
 
 // tmuxLook returns what tmux shows behind the steps of each case, a server of
-// its own for every 50 of them. Cases that resize are answered with an empty
-// view. Without tmux the result is nil.
+// its own for every 50 of them. Without tmux the result is nil.
 func tmuxLook(t *testing.T, cases []termCase) []view {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		return nil
@@ -128,72 +127,100 @@ func tmuxLook(t *testing.T, cases []termCase) []view {
 	return views
 }
 
+// A tmux is a server of its own, with its socket and the input files in dir.
+type tmux struct {
+	t   *testing.T
+	dir string
+}
+
+func (m *tmux) run(args ...string) string {
+	cmd := exec.Command("tmux", append([]string{"-S", m.path("sock"), "-f", m.path("conf")}, args...)...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TMUX=")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		m.t.Fatalf("tmux %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+func (m *tmux) path(format string, args ...any) string {
+	return filepath.Join(m.dir, fmt.Sprintf(format, args...))
+}
+
+func (m *tmux) write(path string, b []byte) {
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// tmuxBatch runs each case in a session: its shell writes step after step to
+// the terminal, and waits before each but the first for a file named N.go.
 func tmuxBatch(t *testing.T, cases []termCase, views []view) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "conf"), []byte(tmuxConf), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tmux := func(args ...string) []byte {
-		cmd := exec.Command("tmux", append([]string{"-S", filepath.Join(dir, "sock"), "-f", filepath.Join(dir, "conf")}, args...)...)
-		cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TMUX=")
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("tmux %q: %v\n%s", args, err, out)
-		}
-		return out
-	}
-	tmux("start-server")
-	defer tmux("kill-server")
-	left := map[int]bool{}
+	m := &tmux{t, t.TempDir()}
+	m.write(m.path("conf"), []byte(tmuxConf))
+	m.run("start-server")
+	defer m.run("kill-server")
+	most := 0
 	for i, c := range cases {
-		if slices.ContainsFunc(c.Steps, func(s caseStep) bool { return s.Resize != nil }) {
-			continue
+		script := "stty raw -echo"
+		for k, s := range c.Steps {
+			file := m.path("%d.%d", i, k)
+			m.write(file, s.In)
+			script += fmt.Sprintf("; until [ -e %s.go ]; do sleep 0.01; done; cat %s; : > %s.done", file, file, file)
 		}
-		var in []byte
-		for _, s := range c.Steps {
-			in = append(in, s.In...)
-		}
-		file := filepath.Join(dir, strconv.Itoa(i))
-		if err := os.WriteFile(file, in, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		tmux("new-session", "-d", "-s", "c"+strconv.Itoa(i), "-x", strconv.Itoa(c.Cols), "-y", strconv.Itoa(c.Rows),
-			fmt.Sprintf("stty raw -echo; cat %s; : > %s.done; exec sleep 1000", file, file))
-		left[i] = true
+		most = max(most, len(c.Steps))
+		m.run("new-session", "-d", "-s", fmt.Sprint("c", i), "-x", strconv.Itoa(c.Cols), "-y", strconv.Itoa(c.Rows),
+			script+"; exec sleep 1000")
 	}
-	for range 2000 {
-		for i := range left {
-			if _, err := os.Stat(filepath.Join(dir, strconv.Itoa(i)+".done")); err == nil {
-				delete(left, i)
+	for k := range most {
+		for i, c := range cases {
+			if k >= len(c.Steps) {
+				continue
+			}
+			if size := c.Steps[k].Resize; size != nil {
+				m.run("resize-window", "-t", fmt.Sprint("c", i), "-x", strconv.Itoa(size[0]), "-y", strconv.Itoa(size[1]))
+			}
+			m.write(m.path("%d.%d.go", i, k), nil)
+		}
+		for i, c := range cases {
+			for wait := 0; k < len(c.Steps) && wait < 2000; wait++ {
+				if _, err := os.Stat(m.path("%d.%d.done", i, k)); err == nil {
+					break
+				}
+				time.Sleep(5 * time.Millisecond)
 			}
 		}
-		if len(left) == 0 {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
+		// What cat wrote, tmux must read.
+		time.Sleep(200 * time.Millisecond)
 	}
-	time.Sleep(200 * time.Millisecond)
 	for i, c := range cases {
-		if _, err := os.Stat(filepath.Join(dir, strconv.Itoa(i))); err != nil {
-			continue
-		}
-		name := "c" + strconv.Itoa(i)
-		out := string(tmux("display-message", "-p", "-t", name, "#{cursor_x} #{cursor_y} #{history_size}", ";",
-			"capture-pane", "-p", "-t", name, "-S", "-"))
-		lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-		var x, y, h int
-		if _, err := fmt.Sscan(lines[0], &x, &y, &h); err != nil {
-			t.Fatal(err)
-		}
-		lines = lines[1:]
-		for j := range lines {
-			lines[j] = strings.TrimRight(lines[j], " ")
-		}
-		for len(lines) < h+c.Rows {
-			lines = append(lines, "")
-		}
-		views[i] = view{lines[h:], [2]int{min(x, c.Cols-1), y}, lines[:h]}
+		views[i] = m.look(fmt.Sprint("c", i), c)
 	}
+}
+
+// look reads the view of a session.
+func (m *tmux) look(name string, c termCase) view {
+	cols, rows := c.Cols, c.Rows
+	for _, s := range c.Steps {
+		if s.Resize != nil {
+			cols, rows = s.Resize[0], s.Resize[1]
+		}
+	}
+	out := m.run("display-message", "-p", "-t", name, "#{cursor_x} #{cursor_y} #{history_size}", ";",
+		"capture-pane", "-p", "-t", name, "-S", "-")
+	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	var x, y, h int
+	if _, err := fmt.Sscan(lines[0], &x, &y, &h); err != nil {
+		m.t.Fatal(err)
+	}
+	lines = lines[1:]
+	for j := range lines {
+		lines[j] = strings.TrimRight(lines[j], " ")
+	}
+	for len(lines) < h+rows {
+		lines = append(lines, "")
+	}
+	return view{lines[h:], [2]int{min(x, cols-1), y}, lines[:h]}
 }
 
 // agreed returns c with the expectations that both views share.
@@ -272,7 +299,7 @@ func compareGroup(t *testing.T, x *xterm, group string, cases []termCase, stream
 			continue
 		}
 		vt := vx
-		if theirs != nil && theirs[i].Screen != nil {
+		if theirs != nil {
 			vt = theirs[i]
 		}
 		d := agreed(c, vx, vx).diff(vt)
@@ -334,9 +361,9 @@ func record(t *testing.T, c termCase) {
 func shrink(t *testing.T, x *xterm, name, group string, s *stream, want termCase) termCase {
 	best := &want
 	ops := s.ops
-	try := func(ops [][]byte) bool {
+	try := func(ops []caseStep) bool {
 		c := termCase{Name: name, Group: strings.TrimPrefix(group, "generated/"), Cols: s.cols, Rows: s.rows,
-			Steps: []caseStep{{In: slices.Concat(ops...)}}}
+			Steps: joinSteps(ops)}
 		vx, ok := x.look(t, c)
 		if !ok || agreed(c, vx, vx).diff(look(t, c.run(whole))) == "" {
 			return false

@@ -100,7 +100,7 @@ func TestXVT(t *testing.T) {
 		size := sizes[s.r.IntN(len(sizes))]
 		s.cols, s.rows = max(4, size[0]), max(3, size[1])
 		for range 1 + s.r.IntN(40) {
-			s.ops = append(s.ops, []byte(s.knownRight()))
+			s.ops = append(s.ops, caseStep{In: []byte(s.knownRight())})
 		}
 		c := s.asCase(fmt.Sprintf("xvt-%d", seed), "xvt")
 		want, err := xvtLook(c.Cols, c.Rows, c.Steps[0].In)
@@ -157,9 +157,4 @@ func textLost(want, got []string) bool {
 		}
 	}
 	return false
-}
-
-// asCase returns the stream as a case without expectations.
-func (s *stream) asCase(name, group string) termCase {
-	return termCase{Name: name, Group: group, Cols: s.cols, Rows: s.rows, Steps: []caseStep{{In: s.bytes()}}}
 }
