@@ -278,6 +278,12 @@ func (h *history) at(i uint64) (*chunk, int) {
 	return c, int(i - c.first)
 }
 
+// wrapped says whether row i, which must exist, goes on in the next one.
+func (h *history) wrapped(i uint64) bool {
+	c, k := h.at(i)
+	return c.rows[k].flags&packedWrapped != 0
+}
+
 // pop removes the newest row after unpacking it into r.
 func (h *history) pop(tb *table, r *row, cols int) {
 	for len(h.last().rows) == 0 {

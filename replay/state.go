@@ -17,7 +17,12 @@ const Semantics = 1
 
 // State returns everything the terminal knows but replies and events that were not
 // taken. It shares no memory with the terminal.
-func (t *Terminal) State() *checkpoint.State {
+func (t *Terminal) State() *checkpoint.State { return t.StateSince(0) }
+
+// StateSince is State without the history's rows below row, a number in the current
+// epoch, as far as their logical lines end below it. State.Complete puts them back
+// from a State that has them: the one taken when row was Bounds().Active.
+func (t *Terminal) StateSince(row uint64) *checkpoint.State {
 	e := exporter{s: &checkpoint.State{
 		Semantics: Semantics,
 		Widths:    WidthTable,
@@ -48,7 +53,7 @@ func (t *Terminal) State() *checkpoint.State {
 		s.Main.X, s.Main.Y, s.Main.Pending = t.main.x, t.main.y, t.main.pend
 	}
 	s.Alt = e.screen(t, &t.alt, s.OnAlt)
-	e.history(&t.hist)
+	e.history(&t.hist, t.hist.base+row)
 	return s
 }
 
@@ -97,7 +102,9 @@ func (e *exporter) screen(t *Terminal, s *screen, shown bool) checkpoint.Screen 
 	return out
 }
 
-func (e *exporter) history(h *history) {
+// history exports the rows from index since on, and all if some are kept only for
+// the open line.
+func (e *exporter) history(h *history, since uint64) {
 	out := &e.s.History
 	out.First = h.oldest - h.base
 	from := h.oldest
@@ -111,6 +118,12 @@ func (e *exporter) history(h *history) {
 		from = min(from, c.first+uint64(k))
 	}
 	out.Hidden = int(h.oldest - from)
+	if since = min(since, h.end); from == h.oldest && since > from {
+		for from = since; from > h.oldest && h.wrapped(from-1); {
+			from--
+		}
+		out.First = from - h.base
+	}
 	if from < h.end {
 		out.Rows = e.rows(make([]checkpoint.Row, 0, h.end-from), h.chunks[h.find(from):], from)
 	}
@@ -267,6 +280,7 @@ func (im *importer) history() {
 	if in.Hidden == len(in.Rows) {
 		h.links, h.bytes = 0, 0
 	}
+	h.evict()
 }
 
 // row appends r to h.
