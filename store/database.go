@@ -7,7 +7,6 @@ import (
 	"log/slog"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 const (
@@ -129,14 +128,26 @@ func (l pebbleLogger) log(level slog.Level, format string, args []any) {
 }
 
 // DiskBytes is what the store takes on disk now, by Pebble's account: tables,
-// logs and what is about to be deleted.
-func (s *Store) DiskBytes() uint64 {
-	if !s.gate.enter() {
+// logs and what is about to be deleted. 0 of a store that failed or is closed.
+func (s *Store) DiskBytes() (bytes uint64) {
+	// Pebble counts under the lock that a parked goroutine may hold.
+	err := s.guard(func() error {
+		if !s.gate.enter() {
+			return ErrClosed
+		}
+		defer s.gate.leave()
+		bytes = s.db.Metrics().DiskSpaceUsage()
+		return nil
+	})
+	if err != nil {
 		return 0
 	}
-	defer s.gate.leave()
-	return s.db.Metrics().DiskSpaceUsage()
+	return bytes
 }
 
-// diskUsage is what the file system under the store says.
-func (s *Store) diskUsage() (vfs.DiskUsage, error) { return s.fs.GetDiskUsage(s.dir) }
+// FreeBytes is what the file system under the store has left, by its account;
+// vfs.ErrUnsupported if it has none.
+func (s *Store) FreeBytes() (uint64, error) {
+	u, err := s.fs.GetDiskUsage(s.dir)
+	return u.AvailBytes, err
+}

@@ -36,18 +36,44 @@
 // A disk that fails ends the store (ErrFailed), not the process: what was
 // durable stays, reading goes on, another process recovers it.
 //
+// # How it forgets
+//
+// Once a second the retainer takes the oldest spans of each log that keeps more
+// than it must (SetRetain), and while the store is larger than Options.DiskCap
+// those of logs nobody appends to, then of the largest. Oldest moves on before
+// the keys go, so a reader that finds nothing looks at Oldest again and reports
+// ErrEvicted, never a hole.
+//
+// # When the disk is full
+//
+// Writes wait and are tried again every 50 ms; Durable stands still, appending
+// goes on until Room is used up, reading goes on. A ballast of 8 MiB is given to
+// flushes, manifests and eviction, but not to the WAL, and is taken back when
+// there is space for it twice over. Stats.FullSince says since when. Any other
+// failure to change the disk, a failed sync first of all, fails the store: it
+// writes nothing any more, and goroutines that Pebble had in the middle of a
+// write stay parked until the process ends.
+//
 // # Limits
 //
 //   - A frame holds at most 16 MiB, a checkpoint 256 MiB.
 //   - Of one log at most 4 MiB (Options.InFlight) plus 1 MiB (MaxBatch) are
 //     appended and not durable, if callers obey Room; an unclean stop loses at
-//     most that (Store.LossBound).
+//     most that (Store.LossBound). There is no bound over all logs: a thousand
+//     panes that flood a disk that stands still hold 5 GiB.
 //   - Commits are 5 ms apart unless a pane floods, so Durable trails by 5 ms
 //     and one sync of the disk.
 //   - A quiet pane keeps up to 64 KiB uncompressed on disk, in up to 256 tails,
 //     until more comes or its span ends.
+//   - The disk cap may be exceeded by what one second adds, four memtables of 4
+//     MiB (the WAL files that Pebble uses again), 32 MiB of evicted spans in
+//     tables that other spans live in, and the last span of each log.
 //   - The time index never runs backwards: after the wall clock was set back,
 //     OffsetAt knows no difference between the moments until it has caught up.
+//   - Damage of a block of the database costs the records in it. If the last
+//     record of a log is damaged, what is appended comes 21 MiB behind it.
+//   - Opening a store costs one seek a pane, opening a log its last record and
+//     its tails, whatever its length.
 //   - Memory: two memtables of 4 MiB, 8 MiB of block cache, an encoder of about
 //     1 MiB per processor, and what is in flight.
 package store

@@ -187,7 +187,7 @@ func (s *Store) evictToCap() error {
 			archives = append(archives, l)
 		}
 	}
-	sort.Slice(archives, func(i, j int) bool { return archives[i].clock < archives[j].clock })
+	sort.Slice(archives, func(i, j int) bool { return archives[i].newest() < archives[j].newest() })
 	for _, l := range archives {
 		for excess > 0 {
 			freed, err := s.evictOldest(l)
@@ -236,6 +236,13 @@ func (l *Log) appended() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pending.total > 0
+}
+
+// newest is the time of the log's last output, as far as it is known.
+func (l *Log) newest() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.clock
 }
 
 // length is how much of the stream the log retains.
