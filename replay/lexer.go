@@ -27,7 +27,7 @@ const (
 type Token struct {
 	Kind  Kind
 	ASCII bool // Text is ASCII only
-	Code  rune // final byte, or the control
+	Code  rune // final byte, or the control; BEL or ESC for what ends an OSC
 	Text  []byte
 }
 
@@ -48,6 +48,8 @@ const (
 	dcsPass
 	dcsIgnore
 	plainString
+	oscEnd // behind an ESC that ends it: a backslash completes ST
+	dcsEnd
 	phases
 )
 
@@ -71,8 +73,8 @@ type Lexer struct {
 }
 
 // Next reads one token from p and returns how many bytes it took. The count is 0
-// only if bytes held from before are resolved as U+FFFD by p's first byte, or if
-// p is empty. Any cut of a stream gives the same tokens, except that a run of
+// if p is empty, or if p's first byte only decides about what came before: that
+// held bytes are U+FFFD, or that an ESC has ended a string. Any cut of a stream gives the same tokens, except that a run of
 // text may come in several.
 func (l *Lexer) Next(p []byte) (Token, int) {
 	if len(p) == 0 {
@@ -106,6 +108,9 @@ func (l *Lexer) clear() {
 // sequence goes on inside an escape or control sequence or a string, from p[i].
 func (l *Lexer) sequence(p []byte, i int) (Token, int) {
 	for i < len(p) {
+		if l.phase == oscEnd || l.phase == dcsEnd {
+			return l.endString(p, i)
+		}
 		if l.phase >= oscString && l.phase != dcsEntry && l.phase != dcsParam && l.phase != dcsInter {
 			n, tok := l.payload(p[i:])
 			i += n
@@ -337,26 +342,39 @@ func (l *Lexer) payload(p []byte) (int, Token) {
 	if i == len(p) {
 		return i, Token{}
 	}
-	was, dropped := l.phase, l.dropped
-	b := p[i]
+	was := l.phase
 	l.phase = ground
-	if b == 0x18 || b == 0x1A {
+	switch b := p[i]; {
+	case b != 0x1B && b != 0x07:
 		return i + 1, Token{Kind: Control, Code: rune(b)}
+	case b == 0x07 && !l.dropped:
+		return i + 1, Token{Kind: OSC, Code: 0x07, Text: l.data}
+	case b == 0x07:
+	case was == oscString && !l.dropped:
+		l.phase = oscEnd
+		return i + 1, Token{}
+	case was == dcsPass && !l.dropped:
+		l.phase = dcsEnd
+		return i + 1, Token{}
+	default:
+		l.phase = escape
 	}
-	tok := Token{Kind: String}
-	if !dropped {
-		switch was {
-		case oscString:
-			tok = Token{Kind: OSC, Text: l.data}
-		case dcsPass:
-			tok = Token{Kind: DCS, Code: rune(l.data[0]), Text: l.data[1:]}
-		}
+	return i + 1, Token{Kind: String}
+}
+
+// endString gives out a string that an ESC has ended, with the rest of ST if that
+// is what p[i] is. If not, p[i] goes on behind the ESC.
+func (l *Lexer) endString(p []byte, i int) (Token, int) {
+	tok := Token{Kind: OSC, Code: 0x1B, Text: l.data}
+	if l.phase == dcsEnd {
+		tok = Token{Kind: DCS, Code: rune(l.data[0]), Text: l.data[1:]}
 	}
-	if b == 0x1B {
-		l.phase = escape // what this token refers to is cleared by the next byte
-		return i + 1, tok
+	if p[i] == '\\' {
+		l.phase = ground
+		return tok, i + 1
 	}
-	return i + 1, tok
+	l.phase = escape // what the token refers to is cleared by the next byte
+	return tok, i
 }
 
 // keep appends to the payload, without C0 controls and DEL in an OSC.

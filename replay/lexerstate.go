@@ -30,7 +30,7 @@ func (l *Lexer) SetState(b []byte) error {
 	l.Reset()
 	l.phase = phase(b[0])
 	l.nheld = uint8(copy(l.held[:], held))
-	if l.phase == dcsPass {
+	if l.phase == dcsPass || l.phase == dcsEnd {
 		l.data = append(l.data, 0)
 	}
 	return nil
@@ -64,7 +64,7 @@ func (l *Lexer) restore(s *checkpoint.Lexer) error {
 	l.nparams = len(s.Params)
 	copy(l.params[:], s.Params)
 	l.data = append(l.data[:0], s.Data...)
-	if l.phase == dcsPass && len(l.data) == 0 && !l.dropped {
+	if (l.phase == dcsPass && !l.dropped || l.phase == dcsEnd) && len(l.data) == 0 {
 		return errors.New("replay: device control string without its final byte")
 	}
 	return nil

@@ -21,12 +21,16 @@ type names struct {
 	titles, icons    []string
 }
 
-// osc carries out an operating system command.
-func (t *Terminal) osc(data []byte) {
+// osc carries out an operating system command. Answers end as the query does.
+func (t *Terminal) osc(data []byte, end rune) {
 	num, rest, _ := bytes.Cut(data, []byte{';'})
 	n, err := strconv.Atoi(string(num))
 	if err != nil {
 		return
+	}
+	terminator := "\x1b\\"
+	if end == 0x07 {
+		terminator = "\x07"
 	}
 	switch n {
 	case 0, 1, 2:
@@ -42,7 +46,7 @@ func (t *Terminal) osc(data []byte) {
 			t.event(TitleChanged, text)
 		}
 	case 4:
-		t.oscPalette(string(rest))
+		t.oscPalette(string(rest), terminator)
 	case 7:
 		if text, ok := cleanText(rest, MaxTitle); ok {
 			t.names.cwd = text
@@ -53,7 +57,7 @@ func (t *Terminal) osc(data []byte) {
 	case 9:
 		t.oscNotify(rest)
 	case 10, 11, 12:
-		t.oscColors(n, string(rest))
+		t.oscColors(n, string(rest), terminator)
 	case 104:
 		t.oscResetPalette(string(rest))
 	case 110, 111, 112:
@@ -183,7 +187,7 @@ func (p palette) get(index int) uint32 {
 }
 
 // oscPalette is OSC 4: pairs of an index and a colour, or a ? to ask for it.
-func (t *Terminal) oscPalette(s string) {
+func (t *Terminal) oscPalette(s, terminator string) {
 	for s != "" {
 		var num, spec string
 		num, s, _ = strings.Cut(s, ";")
@@ -193,7 +197,7 @@ func (t *Terminal) oscPalette(s string) {
 			continue
 		}
 		if spec == "?" {
-			t.reply("\x1b]4;" + itoa(i) + ";" + formatColor(t.palette.get(i)) + "\x1b\\")
+			t.reply("\x1b]4;" + itoa(i) + ";" + formatColor(t.palette.get(i)) + terminator)
 		} else if rgb, ok := parseColor(spec); ok {
 			t.palette.set(i, rgb)
 		}
@@ -201,14 +205,14 @@ func (t *Terminal) oscPalette(s string) {
 }
 
 // oscColors is OSC 10, 11 and 12: each further argument is for the next of them.
-func (t *Terminal) oscColors(n int, s string) {
+func (t *Terminal) oscColors(n int, s, terminator string) {
 	for spec := range strings.SplitSeq(s, ";") {
 		if n > 12 {
 			return
 		}
 		index := colorForeground + n - 10
 		if spec == "?" {
-			t.reply("\x1b]" + itoa(n) + ";" + formatColor(t.palette.get(index)) + "\x1b\\")
+			t.reply("\x1b]" + itoa(n) + ";" + formatColor(t.palette.get(index)) + terminator)
 		} else if rgb, ok := parseColor(spec); ok {
 			t.palette.set(index, rgb)
 		}

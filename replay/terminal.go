@@ -149,7 +149,7 @@ func (t *Terminal) obey(tok Token) {
 	case CSI:
 		t.csi(byte(tok.Code))
 	case OSC:
-		t.osc(tok.Text)
+		t.osc(tok.Text, tok.Code)
 	case DCS:
 		t.dcs(byte(tok.Code), tok.Text)
 	}
