@@ -92,7 +92,7 @@ func (r *crashRig) inject(op errorfs.Op) error {
 func TestCrashImages(t *testing.T) {
 	want := *crashImages
 	if testing.Short() || raceEnabled {
-		want /= 10
+		want /= 20
 	}
 	done := 0
 	for seed := uint64(1); done < want; seed++ {

@@ -18,7 +18,11 @@ func TestMetamorphic(t *testing.T) {
 		{SegmentBytes: 64 << 10, Pace: -1, MemTable: 256 << 10, InFlight: 64 << 10},
 		{SegmentBytes: 16 << 20, Level: 4},
 	}
-	for seed := range uint64(3) {
+	seeds := uint64(3)
+	if testing.Short() || raceEnabled {
+		seeds = 1
+	}
+	for seed := range seeds {
 		for i, o := range options {
 			t.Run(fmt.Sprintf("%d/%d", seed, i), func(t *testing.T) {
 				t.Parallel()

@@ -107,7 +107,11 @@ func TestDiskCap(t *testing.T) {
 	}
 	data := words(rngFor(1), 64<<10)
 	peak := uint64(0)
-	for i := range 600 { // 38 MB
+	rounds := 600 // 38 MB
+	if testing.Short() || raceEnabled {
+		rounds = 200
+	}
+	for i := range rounds {
 		for logs[0].Room() <= 0 {
 			<-logs[0].RoomC()
 		}
