@@ -29,8 +29,6 @@ const (
 	maxPanes   = 512
 	// stopPatience is how long a stop waits for the disk.
 	stopPatience = 10 * time.Second
-	// lastWords is how long clients may take to read their last answers.
-	lastWords = time.Second
 )
 
 // Config says where a daemon lives.
