@@ -28,7 +28,7 @@ fuzz: ## each fuzz target for FUZZTIME
 	@for pkg in $$($(GO) list ./...); do \
 	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 	    echo "== $$pkg $$target"; \
-	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$pkg || exit 1; \
 	  done; \
 	done
 
@@ -37,6 +37,10 @@ crash: tools ## kill -9 the daemon 200 times
 
 bench: ## benchmarks, as ratios
 	$(GO) test -run '^$$' -bench . ./...
+
+conformance: ## the terminal against xterm.js and tmux, agreement by group
+	@sh .ci/tools node npm tmux
+	$(GO) test -tags conformance -run TestConformance -v -count=1 -timeout 30m ./replay
 
 demo: tools build ## the whole story on a real program, in under a minute
 	@sh demo.sh bin/looptape

@@ -26,6 +26,7 @@ var handlers = map[string]func(*Server, context.Context, *request) (any, error){
 	"pane.list":          (*Server).paneList,
 	"pane.get":           (*Server).paneGet,
 	"pane.write":         (*Server).paneWrite,
+	"pane.send_keys":     (*Server).paneSendKeys,
 	"pane.resize":        (*Server).paneResize,
 	"pane.kill":          (*Server).paneKill,
 	"pane.capture":       (*Server).paneCapture,

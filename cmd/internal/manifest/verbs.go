@@ -131,6 +131,24 @@ var Verbs = []Verb{
 		},
 	},
 	{
+		Name: "pane.send_keys", Summary: "Press keys, paste a text or move the mouse, as the program's modes ask for it",
+		Right: Write, On: Pane,
+		Params: []Param{
+			paneParam("Pane to type into"),
+			{Name: "keys", Summary: "Names of keys, as tmux and Emacs spell them: a, Enter, C-c, M-x, Up, F5, S-Tab", Type: Array, Elem: String},
+			{Name: "paste", Summary: "Text to paste, in brackets if the program asks for that", Type: String},
+			{Name: "mouse", Summary: "A mouse event: press, release or move, a button (left, middle, right, wheelup, wheeldown, none), column and row from 0; as in 'press left 10 4'", Type: String},
+		},
+		Result: []Field{{Name: "offset", Type: Integer, Summary: "Offset of the stream when the bytes were typed: what they cause comes behind it"}},
+		Failures: []Failure{noPane,
+			{Code: "invalid_params.keys", When: "not exactly one of keys, paste and mouse is given, or it cannot be read"},
+			{Code: "conflict.mode", When: "the program does not ask for mouse events"},
+			{Code: "conflict.state", When: "the program has exited"},
+			{Code: "limit.input", When: "the program does not read, and 65536 bytes wait for it already"},
+			{Code: "timeout.input", When: "the bytes are queued, but the program has read none of them for 10 s"},
+		},
+	},
+	{
 		Name: "pane.resize", Summary: "Set the size of a pane",
 		Right: Manage, On: Pane,
 		Params: []Param{
