@@ -16,7 +16,8 @@ import (
 const (
 	batchBytes = 256 << 10
 	// spanWork is the work of the Terminal after which a span begins, with a
-	// full checkpoint; it bounds what a hydration has to replay.
+	// full checkpoint; it bounds what a hydration has to replay. A span is also
+	// at most a quarter of what the log retains, since it is evicted as a whole.
 	spanWork = 16 << 20
 	// drainBytes bounds what is read at one go before a mark: of an exit, a
 	// resize or a stop. A program that floods the terminal must not put it off.
@@ -51,7 +52,9 @@ type loop struct {
 	closed  bool            // the Closed mark is in the log, and the PTY is closed
 	over    bool            // run is to end
 
-	checkpointWork uint64 // Work of the Terminal at the last checkpoint
+	spanBytes      uint64 // the longest span, in bytes of the stream; 0 is any
+	checkpointWork uint64 // Work of the Terminal where the span began
+	checkpointAt   uint64 // its offset there
 	blob           []byte // reused for encoding checkpoints
 
 	waiters map[chan struct{}]uint64 // closed once the stream is behind the offset
@@ -203,7 +206,7 @@ func (l *loop) record(batch []byte) {
 		l.pane.input.reply(replies)
 	}
 	l.term.TakeEvents()
-	if l.term.Work()-l.checkpointWork >= spanWork {
+	if l.spanIsOver() {
 		l.checkpoint()
 	}
 	l.wakeWaiters()
@@ -219,11 +222,16 @@ func (l *loop) append(kind store.Kind, data []byte) {
 	}
 }
 
+func (l *loop) spanIsOver() bool {
+	return l.term.Work()-l.checkpointWork >= spanWork ||
+		l.spanBytes > 0 && l.term.Offset()-l.checkpointAt >= l.spanBytes
+}
+
 // checkpoint begins a span: a full checkpoint at the end of the log.
 func (l *loop) checkpoint() {
 	l.blob = checkpoint.Encode(l.blob[:0], l.term.State())
 	l.pane.log.AppendCheckpoint(l.blob, true)
-	l.checkpointWork = l.term.Work()
+	l.checkpointWork, l.checkpointAt = l.term.Work(), l.term.Offset()
 }
 
 func (l *loop) wakeWaiters() {

@@ -41,6 +41,7 @@ type Config struct {
 	Env        []string // the whole environment of the program
 	Cols, Rows int      // 1..65535 each, MaxCells together
 	Scrollback int      // rows of history that the Terminal keeps
+	Retain     uint64   // bytes of the stream that the log keeps at least
 	Logger     *slog.Logger
 }
 
@@ -84,7 +85,9 @@ func Start(log *store.Log, c Config) (*Pane, error) {
 		stopped:  make(chan struct{}),
 		exited:   make(chan struct{}),
 	}
+	log.SetRetain(c.Retain)
 	l := newLoop(p, pty, replay.New(c.Cols, c.Rows, c.Scrollback))
+	l.spanBytes = c.Retain / 4
 	l.checkpoint()
 	go p.input.run()
 	go l.run()

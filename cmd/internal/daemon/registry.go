@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"looptape/cmd/internal/manifest"
+	"looptape/cmd/internal/wire"
 	"looptape/recorder"
 	"looptape/replay"
 	"looptape/store"
@@ -50,6 +51,7 @@ type paneRecord struct {
 	Argv       []string   `json:"argv"`
 	Cwd        string     `json:"cwd"`
 	Scrollback int        `json:"scrollback"`
+	Retain     uint64     `json:"retain"`
 	Started    time.Time  `json:"started"`
 	Ended      *time.Time `json:"ended,omitempty"`
 	Exit       *exit      `json:"exit,omitempty"`
@@ -98,16 +100,32 @@ func loadRegistry(st *store.Store) (*registry, error) {
 		r.sessions[s.ID] = &s
 		r.next.session = max(r.next.session, s.ID+1)
 	}
+	logs, err := existing(st)
+	if err != nil {
+		return nil, err
+	}
 	for record, err := range st.Scan(windowKey) {
 		var w window
 		if err := readRecord(record, err, &w); err != nil {
 			return nil, err
 		}
-		r.windows[w.ID], r.panes[w.Pane.ID] = &w, &w
 		r.next.window = max(r.next.window, w.ID+1)
 		r.next.pane = max(r.next.pane, w.Pane.ID+1)
+		if logs[w.Pane.ID] { // else the daemon ended before the program began
+			r.windows[w.ID], r.panes[w.Pane.ID] = &w, &w
+		}
 	}
 	return r, nil
+}
+
+// existing is the set of panes that have a log.
+func existing(st *store.Store) (map[uint64]bool, error) {
+	panes, err := st.Panes()
+	logs := make(map[uint64]bool, len(panes))
+	for _, pane := range panes {
+		logs[pane] = true
+	}
+	return logs, err
 }
 
 func readRecord(record store.Record, err error, into any) error {
@@ -120,13 +138,32 @@ func readRecord(record store.Record, err error, into any) error {
 	return nil
 }
 
-// put makes a record durable.
+// putPatience is how long a record may take to become durable.
+const putPatience = 10 * time.Second
+
+// put makes a record durable. On a disk that takes nothing it gives up after a
+// while; the record may still get there.
 func (r *registry) put(key string, id uint64, record any) error {
 	value, err := json.Marshal(record)
 	if err != nil {
 		return err
 	}
-	return r.store.Put(fmt.Sprintf("%s%d", key, id), value)
+	done := make(chan error, 1)
+	go r.write(fmt.Sprintf("%s%d", key, id), value, done)
+	patience := time.NewTimer(putPatience)
+	defer patience.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-patience.C:
+		return &wire.Error{Code: "unavailable.storage", Message: "the disk takes nothing: free some space, 'looptape doctor' shows how it is"}
+	}
+}
+
+// write ends when the store has taken the record, or is closed or fails; put
+// waits for it for a while.
+func (r *registry) write(key string, value []byte, done chan<- error) {
+	done <- r.store.Put(key, value)
 }
 
 // addSession makes a session. An empty name is its id.

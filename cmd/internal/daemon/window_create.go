@@ -23,6 +23,7 @@ type windowParams struct {
 	Env        map[string]string `json:"env"`
 	CleanEnv   bool              `json:"clean_env"`
 	Scrollback int               `json:"scrollback"`
+	Retain     uint64            `json:"retain"`
 }
 
 func (s *Server) windowCreate(_ context.Context, r *request) (any, error) {
@@ -63,7 +64,7 @@ func (s *Server) start(in session, p *windowParams) (window, error) {
 	if cwd == "" {
 		cwd, _ = os.Getwd()
 	}
-	w := s.registry.newWindow(in.ID, paneRecord{Argv: p.Argv, Cwd: cwd, Scrollback: p.Scrollback, Started: time.Now().UTC()})
+	w := s.registry.newWindow(in.ID, paneRecord{Argv: p.Argv, Cwd: cwd, Scrollback: p.Scrollback, Retain: p.Retain, Started: time.Now().UTC()})
 	if err := s.registry.put(windowKey, w.ID, w); err != nil {
 		return w, err
 	}
@@ -73,7 +74,7 @@ func (s *Server) start(in session, p *windowParams) (window, error) {
 	}
 	w.live, err = recorder.Start(log, recorder.Config{
 		Argv: p.Argv, Dir: p.Cwd, Env: p.environment(formatID(manifest.Pane, w.Pane.ID)),
-		Cols: p.Cols, Rows: p.Rows, Scrollback: p.Scrollback,
+		Cols: p.Cols, Rows: p.Rows, Scrollback: p.Scrollback, Retain: p.Retain,
 		Logger: s.logger.With("pane", w.Pane.ID),
 	})
 	if err != nil {

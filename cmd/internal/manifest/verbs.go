@@ -40,6 +40,7 @@ var Verbs = []Verb{
 			{Name: "env", Summary: "Variables set in the program's environment, over the daemon's", Type: Object, Elem: String},
 			{Name: "clean_env", Summary: "Make env the whole environment, without the daemon's", Type: Boolean, Default: false},
 			{Name: "scrollback", Summary: "Rows of history that the terminal keeps; the log keeps everything", Type: Integer, Min: at(0), Max: at(1000000), Default: 10000},
+			{Name: "retain", Summary: "Bytes of the stream that the log keeps at least; older ones go in whole spans", Type: Integer, Min: at(4 << 20), Max: at(Largest), Default: 256 << 20},
 		},
 		Result: []Field{
 			{Name: "session", Type: String},
