@@ -14,7 +14,11 @@ import (
 )
 
 const (
-	batchBytes = 256 << 10
+	batchBytes = 256 << 10 // the largest batch
+	leastBatch = 4 << 10
+	// batchTime is how long feeding one batch may hold up whoever wants to read
+	// the pane. A program whose bytes take more work gets smaller batches.
+	batchTime = 10 * time.Millisecond
 	// spanWork is the work of the Terminal after which a span begins, with a
 	// full checkpoint; it bounds what a hydration has to replay. A span is also
 	// at most a quarter of what the log retains, since it is evicted as a whole.
@@ -44,6 +48,7 @@ type loop struct {
 	arm      chan struct{} // holds one: the waiter is to wait
 	readable chan struct{} // the waiter says so
 	hot      bool          // there is more to read, without waiting
+	batch    int           // the size of the next batch, leastBatch to batchBytes
 	retry    <-chan time.Time
 
 	reaped  <-chan struct{} // nil once the Exit mark is written or due
@@ -68,7 +73,7 @@ type loop struct {
 func newLoop(p *Pane, pty *master, term *replay.Terminal) *loop {
 	return &loop{
 		pane: p, pty: pty, term: term, born: time.Now(),
-		arm: make(chan struct{}, 1), readable: make(chan struct{}), hot: true,
+		arm: make(chan struct{}, 1), readable: make(chan struct{}), hot: true, batch: batchBytes / 4,
 		reaped:  p.child.reaped,
 		waiters: make(map[chan struct{}]uint64),
 	}
@@ -134,7 +139,7 @@ func (l *loop) step() {
 	}
 	select {
 	case <-readable:
-		l.drain(batchBytes)
+		l.drain(l.batch)
 	case <-room:
 	case request := <-l.pane.requests:
 		request(l)
@@ -163,9 +168,9 @@ func (l *loop) drain(limit int) {
 			l.hot = true
 			return
 		}
-		for n < batchBytes && err == nil {
+		for n < l.batch && err == nil {
 			var k int
-			k, err = l.pty.tryRead((*buf)[n:])
+			k, err = l.pty.tryRead((*buf)[n:l.batch])
 			if k == 0 && err == nil {
 				err = unix.EIO // some systems report the end of a PTY as end of file
 			}
@@ -201,7 +206,13 @@ func (l *loop) rearm() {
 // record appends one batch to the log, feeds it to the Terminal, and passes on
 // what comes of it.
 func (l *loop) record(batch []byte) {
+	began := time.Now()
 	l.append(store.Output, batch)
+	if time.Since(began) > batchTime {
+		l.batch = max(l.batch/2, leastBatch)
+	} else {
+		l.batch = min(l.batch*2, batchBytes)
+	}
 	if replies := l.term.TakeReplies(); len(replies) > 0 {
 		l.pane.input.reply(replies)
 	}
