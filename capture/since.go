@@ -239,11 +239,8 @@ func (s *since) skipEvicted(oldest uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := s.enter(c); err != nil {
-		return err
-	}
 	s.miss(oldest)
-	return nil
+	return s.enter(c)
 }
 
 // enter puts the filter in the state that it has at a checkpoint.
@@ -258,14 +255,22 @@ func (s *since) enter(c store.Checkpoint) error {
 
 // miss goes on at to, and counts what lies between as missed.
 func (s *since) miss(to uint64) {
+	s.filter.cr = false
+	s.filter.lexer.Reset()
 	s.r.Missed = true
 	s.r.MissedBytes += to - s.r.From
 	s.r.From = to
 }
 
 // skipGap goes on behind a gap in the log that r.From stands in or in front of.
+// Behind the log's end is one that is still open: the pane goes on, the log
+// does not.
 func (s *since) skipGap() error {
 	for s.r.From < s.r.End {
+		if s.r.From >= s.pane.Log().End().Offset {
+			s.miss(s.r.End)
+			break
+		}
 		r, err := s.pane.Log().ReadOffset(s.r.From)
 		if err != nil {
 			return err
@@ -276,8 +281,6 @@ func (s *since) skipGap() error {
 			return err
 		}
 		s.miss(min(gap, s.r.End))
-		s.filter.cr = false
-		s.filter.lexer.Reset()
 	}
 	return nil
 }

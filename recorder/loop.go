@@ -56,6 +56,7 @@ type loop struct {
 	exited  bool            // the Exit mark is in the log
 	closed  bool            // the Closed mark is in the log, and the PTY is closed
 	over    bool            // run is to end
+	gap     gap
 
 	spanBytes      uint64 // the longest span, in bytes of the stream; 0 is any
 	checkpointWork uint64 // Work of the Terminal where the span began
@@ -126,21 +127,19 @@ func (l *loop) waitReadable() {
 
 // step handles one thing that happened.
 func (l *loop) step() {
-	readable, room := l.readable, l.pane.log.RoomC()
-	switch {
-	case l.pane.log.Room() <= 0:
-		readable = nil // until room says otherwise, the program waits
-	case l.closed:
-		readable, room = nil, nil
+	readable := l.readable
+	switch mayRead := l.watchLog(); {
+	case l.closed || !mayRead: // the program waits until the log has room
+		readable = nil
 	case l.hot:
-		readable, room = always, nil
-	default:
-		room = nil
+		readable = always
 	}
 	select {
 	case <-readable:
 		l.drain(l.batch)
-	case <-room:
+	case <-l.pane.log.RoomC():
+	case <-l.gap.stalled:
+		l.openGap()
 	case request := <-l.pane.requests:
 		request(l)
 	case <-l.reaped:
@@ -164,7 +163,7 @@ func (l *loop) drain(limit int) {
 	defer batches.Put(buf)
 	var err error
 	for n := 0; err == nil && limit > 0; n = 0 {
-		if l.pane.log.Room() <= 0 {
+		if !l.watchLog() {
 			l.hot = true
 			return
 		}
@@ -217,17 +216,27 @@ func (l *loop) record(batch []byte) {
 		l.pane.input.reply(replies)
 	}
 	l.term.TakeEvents()
-	if l.spanIsOver() {
+	if l.spanIsOver() && !l.gap.open {
 		l.checkpoint()
 	}
 	l.wakeWaiters()
 }
 
-// append adds one frame to the log and to the Terminal, in this order.
-func (l *loop) append(kind store.Kind, data []byte) {
+// now is the time of a frame.
+func (l *loop) now() store.Time {
 	now := time.Now()
-	f := store.Frame{Kind: kind, Time: store.Time{Wall: now.UnixNano(), Mono: int64(now.Sub(l.born))}, Data: data}
-	l.pane.log.Append(f.Kind, f.Time, f.Data)
+	return store.Time{Wall: now.UnixNano(), Mono: int64(now.Sub(l.born))}
+}
+
+// append adds one frame to the log and to the Terminal, in this order. In a gap
+// it reaches the Terminal only.
+func (l *loop) append(kind store.Kind, data []byte) {
+	f := store.Frame{Kind: kind, Time: l.now(), Data: data}
+	if l.gap.open {
+		l.owe(kind)
+	} else {
+		l.pane.log.Append(f.Kind, f.Time, f.Data)
+	}
 	if err := replay.Apply(l.term, f); err != nil {
 		panic(err) // a frame that was just made is well formed
 	}
@@ -305,6 +314,9 @@ func (l *loop) applyResize() {
 // stop ends the recording, see Pane.Stop.
 func (l *loop) stop() {
 	l.drain(drainBytes)
+	if l.gap.open && l.pane.log.Err() == nil {
+		l.closeGap() // in memory at least: the store may still get it to disk
+	}
 	l.checkpoint()
 	l.append(replay.MarkRestart, replay.AppendRestart(nil, 0))
 	l.over = true

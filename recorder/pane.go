@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -55,6 +56,8 @@ type Pane struct {
 
 	requests chan func(*loop)
 	stopped  chan struct{} // closed when the loop has ended
+
+	gap atomic.Pointer[uint64] // since which offset nothing is recorded, see gap.go
 
 	exited chan struct{} // closed once the Exit mark is in the log, and ended set
 	ended  time.Time
@@ -115,6 +118,15 @@ func (p *Pane) Exit() (e replay.Exit, ended time.Time, ok bool) {
 
 // DroppedReplies counts the bytes of replies that the program did not read.
 func (p *Pane) DroppedReplies() int { return p.input.droppedReplies() }
+
+// NotRecorded is the offset since which nothing is recorded, because the log
+// takes nothing; ok is false while all is recorded.
+func (p *Pane) NotRecorded() (offset uint64, ok bool) {
+	if from := p.gap.Load(); from != nil {
+		return *from, true
+	}
+	return 0, false
+}
 
 // Fault is why the pane stopped being recorded by itself, or nil.
 func (p *Pane) Fault() error {

@@ -156,6 +156,10 @@ func (l *Log) Room() int {
 	return l.s.opts.InFlight - l.pending.inflight
 }
 
+// Err is nil, or why the store failed, and the log with it (errors.Is
+// ErrFailed).
+func (l *Log) Err() error { return l.s.Err() }
+
 // RoomC receives after a commit that may have made room.
 func (l *Log) RoomC() <-chan struct{} { return l.room }
 

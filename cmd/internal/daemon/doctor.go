@@ -17,6 +17,9 @@ type storeHealth struct {
 	State string `json:"state"`
 	Error string `json:"error,omitempty"`
 	Disk  int64  `json:"disk_bytes"`
+	Free  uint64 `json:"free_bytes"`
+	// FullSince is since when the disk takes nothing.
+	FullSince *time.Time `json:"full_since,omitempty"`
 }
 
 // paneHealth is one pane's part of doctor.
@@ -27,7 +30,9 @@ type paneHealth struct {
 	Durable uint64 `json:"durable"`
 	Oldest  uint64 `json:"oldest"`
 	Dropped int    `json:"dropped_replies"`
-	Fault   string `json:"fault,omitempty"`
+	// NotRecorded is the offset since which nothing is recorded.
+	NotRecorded *uint64 `json:"not_recorded_since,omitempty"`
+	Fault       string  `json:"fault,omitempty"`
 }
 
 func (s *Server) doctor(_ context.Context, r *request) (any, error) {
@@ -63,6 +68,11 @@ func (s *Server) doctor(_ context.Context, r *request) (any, error) {
 
 func (s *Server) storeHealth() *storeHealth {
 	h := &storeHealth{State: "ok", Disk: diskUsage(filepath.Join(s.dir, "store"))}
+	h.Free, _ = s.store.FreeBytes() // 0 if the system does not say
+	if since := s.store.Stats().FullSince; since != 0 {
+		at := time.Unix(0, since).UTC()
+		h.State, h.FullSince = "full", &at
+	}
 	if err := s.store.Err(); err != nil {
 		h.State, h.Error = "failed", err.Error()
 	}
@@ -76,6 +86,9 @@ func (s *Server) paneHealth(w window) paneHealth {
 	var err error
 	if w.live != nil {
 		log, h.Dropped, err = w.live.Log(), w.live.DroppedReplies(), w.live.Fault()
+		if from, ok := w.live.NotRecorded(); ok {
+			h.NotRecorded = &from
+		}
 	} else {
 		log, err = s.store.Log(w.Pane.ID)
 	}

@@ -228,9 +228,11 @@ var Verbs = []Verb{
 			{Name: "pid", Type: Integer},
 			{Name: "started", Type: Time},
 			{Name: "store", Type: Object, Summary: "Only for callers who may manage *", Optional: true, Fields: []Field{
-				{Name: "state", Type: String, Choices: []string{"ok", "failed"}},
+				{Name: "state", Type: String, Choices: []string{"ok", "full", "failed"}},
 				{Name: "error", Type: String, Optional: true},
-				{Name: "disk_bytes", Type: Integer},
+				{Name: "disk_bytes", Type: Integer, Summary: "What the store takes"},
+				{Name: "free_bytes", Type: Integer, Summary: "What its file system has left"},
+				{Name: "full_since", Type: Time, Optional: true, Summary: "Since when the disk takes nothing: panes wait for 10 s, then go on unrecorded"},
 			}},
 			{Name: "panes", Type: Array, Fields: []Field{
 				{Name: "pane", Type: String},
@@ -239,6 +241,7 @@ var Verbs = []Verb{
 				{Name: "durable", Type: Integer},
 				{Name: "oldest", Type: Integer},
 				{Name: "dropped_replies", Type: Integer, Summary: "Answers to the program's queries that it did not read"},
+				{Name: "not_recorded_since", Type: Integer, Optional: true, Summary: "Offset since which nothing is recorded, because the disk takes nothing"},
 				{Name: "fault", Type: String, Optional: true, Summary: "Why the pane is no longer followed, or cannot be read"},
 			}},
 			{Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of the list does not fit the frame"},

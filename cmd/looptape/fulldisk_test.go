@@ -1,0 +1,169 @@
+package main_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"looptape/cmd/internal/wire"
+)
+
+// health is what the tests read of doctor.
+type health struct {
+	Store struct {
+		State string
+		Full  string `json:"full_since"`
+	}
+	Panes []struct {
+		Pane            string
+		Offset, Durable uint64
+		NotRecorded     *uint64 `json:"not_recorded_since"`
+	}
+}
+
+// smallDisk mounts a file system of a few megabytes, for a state directory.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount a small file system")
+	}
+	disk := t.TempDir()
+	if err := unix.Mount("none", disk, "tmpfs", 0, "size="+size); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Unmount(disk, unix.MNT_DETACH) })
+	return disk
+}
+
+// fillUp takes what a disk has left.
+func fillUp(t *testing.T, disk string) (file string) {
+	t.Helper()
+	file = filepath.Join(disk, "fill")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for chunk := make([]byte, 64<<10); ; {
+		if _, err := f.Write(chunk); errors.Is(err, syscall.ENOSPC) {
+			return file
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFullDisk is F11 of the field cases: a small disk fills up while three
+// panes write, and is freed. The programs go on, doctor says since where nothing
+// is recorded, and the recording resumes behind a gap of exactly that size.
+func TestFullDisk(t *testing.T) {
+	disk := smallDisk(t, "64m")
+	s := &server{t: t, ctx: t.Context(), dir: filepath.Join(disk, "s")}
+	s.start()
+	t.Cleanup(func() { s.end(syscall.SIGKILL) })
+	c := s.client()
+	// Fixed lines of 64 bytes, so that the test can tell from any byte what it is.
+	const program = `i=0; while :; do printf '%062d\n' $i; i=$((i+1)); done`
+	panes := []string{}
+	for range 3 {
+		panes = append(panes, s.run(c, 80, 24, "sh", "-c", program))
+	}
+	for _, pane := range panes {
+		s.until(c, pane, "writing", func(i paneInfo) bool { return i.Durable > 1<<16 })
+	}
+	fill := fillUp(t, disk)
+	look := func() health { return call[health](s, c, "doctor", obj{}) }
+	await := func(what string, ok func(health) bool) health {
+		t.Helper()
+		for deadline := time.Now().Add(2 * patience); ; time.Sleep(50 * time.Millisecond) {
+			h := look()
+			if ok(h) {
+				return h
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("not %s: %+v\n%s", what, h, s.log)
+			}
+		}
+	}
+	full := await("unrecorded", func(h health) bool {
+		return h.Panes[0].NotRecorded != nil && h.Panes[1].NotRecorded != nil && h.Panes[2].NotRecorded != nil
+	})
+	if full.Store.State != "full" || full.Store.Full == "" {
+		t.Errorf("the store: %+v", full.Store)
+	}
+	// The programs go on, though nothing is recorded, and the screen follows.
+	for i, pane := range panes {
+		from := *full.Panes[i].NotRecorded
+		s.until(c, pane, "going on", func(p paneInfo) bool { return p.Offset > from+1<<14 && p.State == "running" })
+	}
+	// What a reader asks for of the gap is missed, exactly.
+	a := call[sinceAnswer](s, c, "pane.capture_since", obj{"pane": panes[0], "since": *full.Panes[0].NotRecorded, "format": "raw"})
+	if !a.Missed || a.MissedBytes != a.End-*full.Panes[0].NotRecorded || a.Offset != a.End {
+		t.Errorf("inside the open gap: %+v after %d", a, *full.Panes[0].NotRecorded)
+	}
+	if err := os.Remove(fill); err != nil {
+		t.Fatal(err)
+	}
+	await("recording again", func(h health) bool {
+		for i, p := range h.Panes {
+			if p.NotRecorded != nil || p.Durable <= *full.Panes[i].NotRecorded+1<<16 {
+				return false
+			}
+		}
+		return h.Store.State == "ok"
+	})
+	for i, pane := range panes {
+		s.checkAround(c, pane, *full.Panes[i].NotRecorded)
+	}
+	if err := s.end(syscall.SIGTERM); err != nil {
+		t.Errorf("stop: %v\n%s", err, s.log)
+	}
+}
+
+// checkAround reads a stream with one gap, which begins at from: every byte is
+// what the program wrote at that offset.
+func (s *server) checkAround(c *wire.Client, pane string, from uint64) {
+	s.t.Helper()
+	params := obj{"pane": pane, "since": 0, "format": "raw", "max_bytes": 1 << 20}
+	missed := uint64(0)
+	for at := uint64(0); ; {
+		a := call[sinceAnswer](s, c, "pane.capture_since", params)
+		if a.Missed {
+			missed++
+			if at != from || a.From-at != a.MissedBytes {
+				s.t.Errorf("%s: missed %d bytes at %d, not at %d", pane, a.MissedBytes, at, from)
+			}
+			at = a.From
+		}
+		if a.From != at || a.Offset != at+uint64(len(a.Data)) {
+			s.t.Fatalf("%s: an answer from %d to %d at %d with %d bytes", pane, a.From, a.Offset, at, len(a.Data))
+		}
+		if want := fixedBytes(at, a.Offset); !bytes.Equal(a.Data, want) {
+			s.t.Fatalf("%s: byte %d differs", pane, at+uint64(common(a.Data, want)))
+		}
+		if at = a.Offset; at > from+1<<16 && missed > 0 {
+			break
+		}
+		delete(params, "since")
+		params["cursor"] = a.Cursor
+	}
+	if missed != 1 {
+		s.t.Errorf("%s: %d gaps", pane, missed)
+	}
+}
+
+// fixedBytes are bytes [from, to) of the program: lines of 62 digits and CR LF.
+func fixedBytes(from, to uint64) []byte {
+	var b bytes.Buffer
+	for i := from / 64; i <= to/64; i++ {
+		fmt.Fprintf(&b, "%062d\r\n", i)
+	}
+	return b.Bytes()[from%64 : from%64+to-from]
+}

@@ -1,0 +1,87 @@
+package recorder
+
+import (
+	"time"
+
+	"looptape/replay"
+	"looptape/store"
+)
+
+const (
+	// stallTime is how long the log may have no room before the pane goes on
+	// without it. Until then the program waits, and nothing is lost.
+	stallTime = 10 * time.Second
+	// resumeRoom is how much room the log must have again, in bytes, before the
+	// recording resumes: a disk that takes a little now and then must not make a
+	// gap each time.
+	resumeRoom = 2 << 20
+)
+
+// gap is what the loop knows of a log that takes nothing any more. The program
+// then goes on against the live Terminal, and what it writes is counted. When
+// the log has room again, one Gap frame stands for all of it, and a full
+// checkpoint goes on from the Terminal, which has missed nothing.
+type gap struct {
+	stalled <-chan time.Time // runs while the log has no room
+	open    bool             // nothing is appended
+	from    uint64           // since this offset
+	exited  bool             // the Exit mark is owed
+	closed  bool             // so is the Closed mark
+}
+
+// watchLog enters or leaves a gap, and reports whether the pane may read on.
+func (l *loop) watchLog() (mayRead bool) {
+	room := l.pane.log.Room()
+	switch {
+	case l.gap.open:
+		if l.pane.log.Err() == nil && room >= resumeRoom {
+			l.closeGap()
+		}
+		return true
+	case room > 0:
+		l.gap.stalled = nil
+		return true
+	case l.pane.log.Err() != nil:
+		l.openGap()
+		return true
+	case l.gap.stalled == nil:
+		l.gap.stalled = time.After(stallTime)
+	}
+	return false
+}
+
+// openGap goes on without the log.
+func (l *loop) openGap() {
+	from := l.term.Offset()
+	l.gap = gap{open: true, from: from}
+	l.pane.gap.Store(&from)
+	l.pane.logger.Error("the log takes nothing: what the program writes is not recorded", "offset", from, "err", l.pane.log.Err())
+}
+
+// closeGap records that there was one, and goes on recording.
+func (l *loop) closeGap() {
+	g := l.gap
+	l.gap = gap{}
+	l.pane.gap.Store(nil)
+	if lost := l.term.Offset() - g.from; lost > 0 {
+		l.pane.log.AppendGap(l.now(), lost, []byte("disk"))
+		l.pane.logger.Warn("recording again", "offset", l.term.Offset(), "lost", lost)
+	}
+	l.checkpoint()
+	if g.exited {
+		l.append(replay.MarkExit, replay.AppendExit(nil, l.pane.child.exit))
+	}
+	if g.closed {
+		l.append(replay.MarkClosed, nil)
+	}
+}
+
+// owe notes a mark that cannot be appended now and is to be made up for.
+func (l *loop) owe(kind store.Kind) {
+	switch kind {
+	case replay.MarkExit:
+		l.gap.exited = true
+	case replay.MarkClosed:
+		l.gap.closed = true
+	}
+}
