@@ -49,7 +49,7 @@ func Export(ctx context.Context, p Pane, q ExportRequest, w io.Writer) (*ExportR
 		format = &transcript{w: w}
 	}
 	end := p.Log().End()
-	first, err := p.Log().Checkpoint(store.Pos{Offset: p.Log().Oldest()})
+	first, err := firstCheckpoint(p.Log())
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +58,14 @@ func Export(ctx context.Context, p Pane, q ExportRequest, w io.Writer) (*ExportR
 		return nil, err
 	}
 	return result, format.end()
+}
+
+// firstCheckpoint is what the log begins with.
+func firstCheckpoint(log *store.Log) (store.Checkpoint, error) {
+	for c, err := range log.Checkpoints(store.Pos{}) {
+		return c, err
+	}
+	return store.Checkpoint{}, store.ErrNoCheckpoint
 }
 
 // run hands the frames [first, end) to format.

@@ -235,11 +235,11 @@ func (s *since) read() error {
 // skipEvicted goes on at the oldest byte of the log, with the lexer's state
 // there.
 func (s *since) skipEvicted(oldest uint64) error {
-	c, err := s.pane.Log().Checkpoint(store.Pos{Offset: oldest, Seq: ^uint64(0)})
+	c, err := firstCheckpoint(s.pane.Log())
 	if err != nil {
 		return err
 	}
-	s.miss(oldest)
+	s.miss(max(oldest, c.Offset))
 	return s.enter(c)
 }
 

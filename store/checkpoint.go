@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -61,6 +62,7 @@ func (l *Log) Checkpoints(from Pos) iter.Seq2[Checkpoint, error] {
 
 // checkpoint is the last checkpoint, or the last full one, at or before at.
 func (l *Log) checkpoint(at Pos, full bool) (Checkpoint, error) {
+	at.Seq = min(at.Seq, math.MaxUint64-1) // there is no position behind the last one
 	if cp, ok := l.pendingBefore(at, full); ok {
 		return cp, nil
 	}

@@ -17,11 +17,12 @@ import (
 
 // server is a real daemon in a state directory of its own.
 type server struct {
-	t   *testing.T
-	dir string
-	cmd *exec.Cmd
-	log *bytes.Buffer
-	ctx context.Context
+	t    *testing.T
+	dir  string
+	args []string // more flags of serve
+	cmd  *exec.Cmd
+	log  *bytes.Buffer
+	ctx  context.Context
 }
 
 // newServer starts a daemon in a new directory. It is killed when the test ends.
@@ -42,7 +43,7 @@ func newServer(t *testing.T) *server {
 func (s *server) launch() {
 	s.t.Helper()
 	s.log = &bytes.Buffer{}
-	s.cmd = exec.Command("looptape", "serve", "--dir", s.dir)
+	s.cmd = exec.Command("looptape", append([]string{"serve", "--dir", s.dir}, s.args...)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := s.cmd.Start(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -21,7 +22,8 @@ import (
 )
 
 func (a *app) serveCommand() *cobra.Command {
-	return &cobra.Command{
+	disk := size(4 << 30)
+	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the daemon in the foreground until SIGTERM or SIGINT",
 		Args:  cobra.NoArgs,
@@ -36,7 +38,8 @@ func (a *app) serveCommand() *cobra.Command {
 			defer stop()
 			err = daemon.Serve(ctx, daemon.Config{
 				Dir: dir, Socket: daemon.ResolveSocket(a.socketFlag, dir),
-				Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+				DiskCap: uint64(disk),
+				Logger:  slog.New(slog.NewTextHandler(os.Stderr, nil)),
 			}, func() {})
 			if err != nil {
 				return &wire.Error{Code: "unavailable.daemon", Message: err.Error()}
@@ -44,6 +47,36 @@ func (a *app) serveCommand() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().Var(&disk, "disk", "most that recordings may take on disk (at least 32M); beyond it the oldest go")
+	return cmd
+}
+
+// size is a flag that holds a number of bytes, as 512M or 4G.
+type size uint64
+
+const leastDisk = 32 << 20
+
+func (s *size) Type() string { return "size" }
+
+func (s *size) String() string {
+	for i, unit := range []string{"G", "M", "K"} {
+		if shift := 30 - 10*i; *s>>shift<<shift == *s && *s != 0 {
+			return fmt.Sprintf("%d%s", *s>>shift, unit)
+		}
+	}
+	return strconv.FormatUint(uint64(*s), 10)
+}
+
+func (s *size) Set(text string) error {
+	digits := strings.TrimRight(text, "KMG")
+	shift := map[string]uint{"": 0, "K": 10, "M": 20, "G": 30}
+	by, known := shift[text[len(digits):]]
+	n, err := strconv.ParseUint(digits, 10, 33)
+	if err != nil || !known || n<<by < leastDisk {
+		return fmt.Errorf("%q is no size of at least 32M, such as 512M or 4G", text)
+	}
+	*s = size(n << by)
+	return nil
 }
 
 // startPatience is how long a daemon may take to listen.

@@ -35,7 +35,9 @@ const (
 type Config struct {
 	Dir    string // state directory, absolute
 	Socket string
-	Logger *slog.Logger
+	// DiskCap is how many bytes the store may take on disk, see store.Options.
+	DiskCap uint64
+	Logger  *slog.Logger
 }
 
 // Server is a running daemon.
@@ -82,7 +84,7 @@ func Serve(ctx context.Context, c Config, ready func()) error {
 
 func openStore(c Config) (*store.Store, error) {
 	path := filepath.Join(c.Dir, "store")
-	st, err := store.Open(path, store.Options{Logger: c.Logger})
+	st, err := store.Open(path, store.Options{Logger: c.Logger, DiskCap: c.DiskCap})
 	var damaged *store.DamagedError
 	switch {
 	case errors.Is(err, store.ErrLocked):
