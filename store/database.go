@@ -58,7 +58,7 @@ func (s *Store) openDB(state uint32) (err error) {
 	case err == nil:
 	case errors.Is(err, pebble.ErrDBDoesNotExist), errors.Is(err, pebble.ErrDBNotPristine),
 		pebble.IsCorruptionError(err), errors.Is(err, fs.ErrNotExist):
-		return &DamagedError{Err: fmt.Errorf("database: %w", err)}
+		return &DamagedError{Pane: WholeStore, Err: fmt.Errorf("database: %w", err)}
 	default:
 		return err
 	}
@@ -85,10 +85,10 @@ func (s *Store) openDB(state uint32) (err error) {
 func (s *Store) checkMeta() error {
 	v, closer, err := s.db.Get(metaKey)
 	if errors.Is(err, pebble.ErrNotFound) {
-		return &DamagedError{Err: fmt.Errorf("meta: %w", errMissing)}
+		return &DamagedError{Pane: WholeStore, Err: fmt.Errorf("meta: %w", errMissing)}
 	}
 	if err != nil {
-		return &DamagedError{Err: fmt.Errorf("meta: %w", err)}
+		return &DamagedError{Pane: WholeStore, Err: fmt.Errorf("meta: %w", err)}
 	}
 	defer closer.Close()
 	id, err := decodeMeta(v)
@@ -96,7 +96,7 @@ func (s *Store) checkMeta() error {
 		err = fmt.Errorf("%w: header and database are of different stores", errRecord)
 	}
 	if err != nil {
-		return &DamagedError{Err: fmt.Errorf("meta: %w", err)}
+		return &DamagedError{Pane: WholeStore, Err: fmt.Errorf("meta: %w", err)}
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 )
 
 // The outcomes that a caller tells apart with errors.Is. Damage is not among
@@ -44,8 +46,8 @@ var (
 // checksum that does not match, a block that cannot be read, a record that
 // does not follow the one before it.
 type DamagedError struct {
-	// Pane is the pane whose log is damaged, 0 if the damage is in a record of
-	// the whole store.
+	// Pane is the pane whose log is damaged, WholeStore if the damage is in a
+	// record of the whole store.
 	Pane uint64
 	// Offset is the stream offset of the first byte that cannot be read.
 	Offset uint64
@@ -53,8 +55,21 @@ type DamagedError struct {
 	Err error
 }
 
+// WholeStore is no pane.
+const WholeStore = math.MaxUint64
+
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("store: pane %d damaged at offset %d: %v", e.Pane, e.Offset, e.Err)
+	if e.Pane == WholeStore {
+		return "store: " + firstLine(e.Err)
+	}
+	return fmt.Sprintf("store: pane %d damaged at offset %d: %v", e.Pane, e.Offset, firstLine(e.Err))
+}
+
+// firstLine is what err says without the detail that Pebble's errors carry on
+// further lines.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }
 
 func (e *DamagedError) Unwrap() error { return e.Err }

@@ -180,7 +180,7 @@ func inspect(fsys vfs.FS, dir string) (h storeHeader, fresh bool, err error) {
 	}
 	if h, err = decodeStoreHeader(b); err != nil {
 		if !errors.Is(err, ErrNotStore) && !errors.Is(err, ErrNewerVersion) {
-			err = &DamagedError{Err: fmt.Errorf("header: %w", err)}
+			err = &DamagedError{Pane: WholeStore, Err: fmt.Errorf("header: %w", err)}
 		}
 		return h, false, err
 	}

@@ -238,7 +238,7 @@ func wireError(err error) error {
 		return &wire.Error{Code: "invalid_params." + start.Param, Message: "the program cannot be started: " + start.Error(), Data: map[string]string{"param": start.Param}}
 	case errors.As(err, &damaged):
 		return &wire.Error{
-			Code: "internal.damaged", Message: fmt.Sprintf("the log of pane %s is damaged at offset %d: %v", formatID(manifest.Pane, damaged.Pane), damaged.Offset, damaged.Err),
+			Code: "internal.damaged", Message: damaged.Error(),
 			Data: map[string]any{"pane": formatID(manifest.Pane, damaged.Pane), "offset": damaged.Offset},
 		}
 	}
