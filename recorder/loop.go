@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"looptape/checkpoint"
 	"looptape/replay"
 	"looptape/store"
 )
@@ -19,10 +18,6 @@ const (
 	// batchTime is how long feeding one batch may hold up whoever wants to read
 	// the pane. A program whose bytes take more work gets smaller batches.
 	batchTime = 10 * time.Millisecond
-	// spanWork is the work of the Terminal after which a span begins, with a
-	// full checkpoint; it bounds what a hydration has to replay. A span is also
-	// at most a quarter of what the log retains, since it is evicted as a whole.
-	spanWork = 16 << 20
 	// drainBytes bounds what is read at one go before a mark: of an exit, a
 	// resize or a stop. A program that floods the terminal must not put it off.
 	drainBytes = 4 << 20
@@ -58,10 +53,7 @@ type loop struct {
 	over    bool            // run is to end
 	gap     gap
 
-	spanBytes      uint64 // the longest span, in bytes of the stream; 0 is any
-	checkpointWork uint64 // Work of the Terminal where the span began
-	checkpointAt   uint64 // its offset there
-	blob           []byte // reused for encoding checkpoints
+	schedule schedule // of the checkpoints
 
 	waiters map[chan struct{}]uint64 // closed once the stream is behind the offset
 
@@ -75,8 +67,9 @@ func newLoop(p *Pane, pty *master, term *replay.Terminal) *loop {
 	return &loop{
 		pane: p, pty: pty, term: term, born: time.Now(),
 		arm: make(chan struct{}, 1), readable: make(chan struct{}), hot: true, batch: batchBytes / 4,
-		reaped:  p.child.reaped,
-		waiters: make(map[chan struct{}]uint64),
+		reaped:   p.child.reaped,
+		schedule: schedule{distance: distances},
+		waiters:  make(map[chan struct{}]uint64),
 	}
 }
 
@@ -216,8 +209,8 @@ func (l *loop) record(batch []byte) {
 		l.pane.input.reply(replies)
 	}
 	l.term.TakeEvents()
-	if l.spanIsOver() && !l.gap.open {
-		l.checkpoint()
+	if !l.gap.open {
+		l.maybeCheckpoint()
 	}
 	l.wakeWaiters()
 }
@@ -240,18 +233,6 @@ func (l *loop) append(kind store.Kind, data []byte) {
 	if err := replay.Apply(l.term, f); err != nil {
 		panic(err) // a frame that was just made is well formed
 	}
-}
-
-func (l *loop) spanIsOver() bool {
-	return l.term.Work()-l.checkpointWork >= spanWork ||
-		l.spanBytes > 0 && l.term.Offset()-l.checkpointAt >= l.spanBytes
-}
-
-// checkpoint begins a span: a full checkpoint at the end of the log.
-func (l *loop) checkpoint() {
-	l.blob = checkpoint.Encode(l.blob[:0], l.term.State())
-	l.pane.log.AppendCheckpoint(l.blob, true)
-	l.checkpointWork, l.checkpointAt = l.term.Work(), l.term.Offset()
 }
 
 func (l *loop) wakeWaiters() {

@@ -90,7 +90,7 @@ func Start(log *store.Log, c Config) (*Pane, error) {
 	}
 	log.SetRetain(c.Retain)
 	l := newLoop(p, pty, replay.New(c.Cols, c.Rows, c.Scrollback))
-	l.spanBytes = c.Retain / 4
+	l.schedule.spanBytes = c.Retain / 4
 	l.checkpoint()
 	go p.input.run()
 	go l.run()

@@ -4,50 +4,130 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"looptape/checkpoint"
 	"looptape/store"
 )
 
-// Hydrate returns the Terminal as it was at the position at: the nearest full
+// ErrBeyond is what HydrateAt returns for an offset behind the end of the log.
+var ErrBeyond = errors.New("replay: the stream does not reach that far")
+
+// GapError says that an offset lies inside a gap: the bytes (From, To) of the
+// stream were never recorded, so nobody knows what the screen was.
+type GapError struct{ From, To uint64 }
+
+func (e *GapError) Error() string {
+	return fmt.Sprintf("replay: the bytes between offset %d and %d were not recorded", e.From, e.To)
+}
+
+// Hydrate returns the Terminal as it was at the position at: the nearest
 // checkpoint in front of it, and the frames between the two. What the programs
 // asked the terminal then is not answered again, and what it observed is not
 // reported again.
 //
-// The errors are those of the store (evicted, damaged, no checkpoint) and of
-// the checkpoint's codec.
+// The errors are those of the store (evicted, damaged, no checkpoint) and of the
+// checkpoint's codec. A damaged checkpoint is no error where an earlier one and
+// the frames behind that lead to the same place: it costs time.
 func Hydrate(log *store.Log, at store.Pos) (*Terminal, error) {
-	c, err := log.FullCheckpoint(at)
-	if err != nil {
-		return nil, err
+	var damage error // of the first checkpoint that could not be used
+	upTo := at
+	for back := uint64(1); ; back *= 2 {
+		t, from, err := restoreNearest(log, upTo)
+		switch {
+		case t != nil:
+			return t, follow(t, log, from, at, damage)
+		case damage == nil:
+			damage = err
+		}
+		switch {
+		case !errors.Is(err, errCheckpoint), from.Offset == 0:
+			return nil, damage
+		case from.Seq > 0:
+			upTo = before(from)
+		default: // only an offset is known, and how far it is to a good one is not
+			upTo = store.Pos{Offset: from.Offset - min(from.Offset, back), Seq: math.MaxUint64 - 1}
+		}
 	}
-	state, err := checkpoint.Decode(c.Blob)
+}
+
+// errCheckpoint is in the chain of an error that concerns one checkpoint only.
+var errCheckpoint = errors.New("checkpoint cannot be used")
+
+// before is the position from which to look for what is in front of at, which is
+// not the first of the log.
+func before(at store.Pos) store.Pos { return store.Pos{Offset: at.Offset, Seq: at.Seq - 1} }
+
+// restoreNearest returns the Terminal of the last checkpoint at or in front of at,
+// and its position. If that cannot be used, it returns the position of what is
+// wrong: of the checkpoint, or of one in front of it that it builds on.
+func restoreNearest(log *store.Log, at store.Pos) (*Terminal, store.Pos, error) {
+	c, state, err := load(log, at)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint at offset %d: %w", c.Offset, err)
+		return nil, c.Pos, err
+	}
+	for base := c; !base.Full && len(state.History.Rows) < state.Size.Scrollback; {
+		var rows *checkpoint.State
+		if base, rows, err = load(log, before(base.Pos)); err == nil {
+			if err = state.Complete(rows); err != nil {
+				err = unusable(log, base, err)
+			}
+		}
+		if err != nil {
+			return nil, base.Pos, err
+		}
 	}
 	t, err := Restore(state)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint at offset %d: %w", c.Offset, err)
+		return nil, c.Pos, unusable(log, c, err)
 	}
-	if t.Offset() != c.Offset {
-		return nil, fmt.Errorf("checkpoint at offset %d holds the state at %d", c.Offset, t.Offset())
-	}
-	return t, follow(t, log, c.Pos, at)
+	return t, c.Pos, nil
 }
 
-// follow applies the frames [from, to) to t.
-func follow(t *Terminal, log *store.Log, from, to store.Pos) error {
+// load reads the last checkpoint at or in front of at.
+func load(log *store.Log, at store.Pos) (store.Checkpoint, *checkpoint.State, error) {
+	c, err := log.Checkpoint(at)
+	if err != nil {
+		var damaged *store.DamagedError
+		if errors.As(err, &damaged) {
+			c.Pos = store.Pos{Offset: damaged.Offset}
+			err = fmt.Errorf("%w: %w", errCheckpoint, err)
+		}
+		return c, nil, err
+	}
+	state, err := checkpoint.Decode(c.Blob)
+	if err == nil && state.Clock.Offset != c.Offset {
+		err = fmt.Errorf("it holds the state at offset %d", state.Clock.Offset)
+	}
+	if err != nil {
+		err = unusable(log, c, err)
+	}
+	return c, state, err
+}
+
+func unusable(log *store.Log, c store.Checkpoint, err error) error {
+	return fmt.Errorf("%w: %w", errCheckpoint, &store.DamagedError{Pane: log.Pane(), Offset: c.Offset, Err: err})
+}
+
+// follow applies the frames [from, to) to t. Behind a gap a Terminal is what the
+// checkpoint there says and nothing else, so frames behind one are refused with
+// the error damage, for which that checkpoint was passed over.
+func follow(t *Terminal, log *store.Log, from, to store.Pos, damage error) error {
 	r, err := log.Read(from)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	for {
+	for gap := false; ; {
 		f, err := r.Next()
 		if errors.Is(err, io.EOF) || err == nil && f.Seq >= to.Seq {
 			return nil
 		}
 		if err == nil {
+			if gap && damage != nil {
+				return damage
+			}
+			gap = f.Kind == store.Gap
 			err = Apply(t, f)
 		}
 		if err != nil {
@@ -56,6 +136,54 @@ func follow(t *Terminal, log *store.Log, from, to store.Pos) error {
 		t.TakeReplies()
 		t.TakeEvents()
 	}
+}
+
+// HydrateAt returns the Terminal after exactly the bytes [0, offset) of the stream
+// and the marks that stand there, up to but not including that of a Restart or a
+// Respawn: the last that the program showed (contract.md, section 8). Errors are
+// those of Hydrate, ErrBeyond, and *GapError for an offset inside a gap; where a
+// gap begins and where it ends there is a screen.
+func HydrateAt(log *store.Log, offset uint64) (*Terminal, error) {
+	if offset > log.End().Offset {
+		return nil, ErrBeyond
+	}
+	r, err := log.ReadOffset(offset)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	f, err := r.Next()
+	if errors.Is(err, io.EOF) {
+		return Hydrate(log, log.End())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if f.Kind == store.Gap && f.Offset < offset {
+		return nil, &GapError{From: f.Offset, To: f.End().Offset}
+	}
+	t, err := Hydrate(log, f.Pos)
+	if err != nil {
+		return nil, err
+	}
+	if f.Offset < offset {
+		f.Data = f.Data[:offset-f.Offset]
+		if err := Apply(t, f); err != nil {
+			return nil, err
+		}
+		f, err = r.Next()
+	}
+	for err == nil && f.End().Offset == offset && f.Kind != MarkRestart && f.Kind != MarkRespawn {
+		if err = Apply(t, f); err == nil {
+			f, err = r.Next()
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	t.TakeReplies()
+	t.TakeEvents()
+	return t, nil
 }
 
 // AppendLexerState appends the place of t in its stream as Lexer.SetState takes

@@ -157,7 +157,7 @@ func (t *Terminal) enterAlternate() {
 	c := &t.cur
 	t.main.x, t.main.y, t.main.pend = c.x, c.y, c.pending
 	if t.alt.rows == nil {
-		t.alt = newScreen(t.rows, t.offset)
+		t.alt.rows = newScreen(t.rows, t.offset).rows // what DECSC saved there stays
 	}
 	t.grid = &t.alt
 	for _, r := range t.alt.rows {

@@ -1,0 +1,141 @@
+package recorder
+
+import (
+	"looptape/checkpoint"
+	"looptape/replay"
+)
+
+// Distances between checkpoints, in work of the Terminal. They are a trade of
+// three things: the work that a hydration replays at most (100 ms), what
+// checkpoints add to the log (15 %), and what the loop spends on making them.
+//
+//	what is printed               checkpoint               behind the last one
+//	a screen is redrawn, or       screen, and the rows     deltaWork
+//	little scrolls                since the last one
+//	lines scroll by               the whole state: begins  fullWork
+//	                              a span
+//	either                        the whole state: begins  spanWork, or spanBytes of
+//	                              a span                   the stream, behind the last
+//	                                                       of this kind
+//
+// While lines scroll by, the rows since the last checkpoint are the stream once
+// more, and replaying the stream is what makes them; soon no row of then is
+// left. So nothing is written until a whole state is worth it.
+var distances = distance{
+	deltaWork: 4 << 20, deltaShare: 16,
+	fullWork: 16 << 20, fullShare: 8,
+	spanWork: 128 << 20,
+}
+
+// distance is a set of distances. A checkpoint inside a span takes at most one
+// deltaShare-th of the work behind it, in bytes before compression, and a whole
+// state one fullShare-th; the latter only as long as the last checkpoint is not
+// farther away than spanWork.
+type distance struct {
+	deltaWork, deltaShare uint64
+	fullWork, fullShare   uint64
+	spanWork              uint64
+}
+
+// rowBytes is what a row is taken for before it is encoded.
+const rowBytes = 64
+
+// schedule decides when a checkpoint is due and what it holds. It looks at the
+// Terminal only, so that a stream has its checkpoints at the same places however
+// fast it comes, cut into the same batches.
+type schedule struct {
+	distance
+	spanBytes uint64 // the longest span, in bytes of the stream; 0 is any
+
+	spanWork, spanOffset uint64 // where the span began
+	work                 uint64 // of the Terminal at the last checkpoint
+	tried                uint64 // of the Terminal when one was thought of last
+	whole                uint64 // bytes of the last whole state
+	// The next checkpoint may leave out rows below row, if it is in epoch: the
+	// last one has them. Epoch 0 is none.
+	epoch uint32
+	row   uint64
+
+	blob []byte // reused
+}
+
+// next returns the checkpoint that is due after what t was fed last, if one is.
+// blob is valid until the next call.
+func (s *schedule) next(t *replay.Terminal) (blob []byte, full, ok bool) {
+	work := t.Work()
+	switch since := work - s.work; {
+	case work-s.spanWork >= s.distance.spanWork,
+		s.spanBytes > 0 && t.Offset()-s.spanOffset >= s.spanBytes:
+		return s.full(t), true, true
+	case work-s.tried < s.deltaWork:
+		return nil, false, false
+	case s.fewRows(t, since):
+		s.tried = work
+		state := t.StateSince(s.row)
+		whole := state.History.Hidden > 0 || state.History.First > s.row
+		s.blob = checkpoint.Encode(s.blob[:0], state)
+		if uint64(len(s.blob)) > since/s.deltaShare && since < s.fullWork {
+			return nil, false, false
+		}
+		s.took(t, state, whole)
+		return s.blob, whole, true
+	case since >= s.fullWork && since >= min(s.whole*s.fullShare, s.distance.spanWork):
+		blob = s.full(t)
+		return blob, true, true
+	}
+	s.tried = work
+	return nil, false, false
+}
+
+// fewRows reports whether the rows since the last checkpoint are so few that they
+// are kept for less than it takes to replay them.
+func (s *schedule) fewRows(t *replay.Terminal, since uint64) bool {
+	b := t.Bounds()
+	if b.Epoch != s.epoch {
+		return false
+	}
+	// The alternate screen has no rows of its own; while it is shown, nothing
+	// changes behind it.
+	return b.Screen == replay.Alternate ||
+		b.Oldest <= s.row && (b.Active-min(b.Active, s.row))*rowBytes <= since/s.deltaShare
+}
+
+// full returns the whole state of t, which is to begin a span.
+func (s *schedule) full(t *replay.Terminal) []byte {
+	state := t.State()
+	s.blob = checkpoint.Encode(s.blob[:0], state)
+	s.took(t, state, true)
+	return s.blob
+}
+
+// took notes that state is a checkpoint.
+func (s *schedule) took(t *replay.Terminal, state *checkpoint.State, full bool) {
+	s.work, s.tried = t.Work(), t.Work()
+	if full {
+		s.spanWork, s.spanOffset = t.Work(), t.Offset()
+		s.whole = uint64(len(s.blob))
+	}
+	h := &state.History
+	if h.Hidden > 0 {
+		s.epoch = 0
+		return
+	}
+	// What follows may still join or close the newest line, if that is open.
+	n := len(h.Rows)
+	for n > 0 && h.Rows[n-1].Flags&checkpoint.RowWrapped != 0 {
+		n--
+	}
+	s.epoch, s.row = state.Clock.Epoch, h.First+uint64(n)
+}
+
+// maybeCheckpoint appends the checkpoint that is due, if one is.
+func (l *loop) maybeCheckpoint() {
+	if blob, full, ok := l.schedule.next(l.term); ok {
+		l.pane.log.AppendCheckpoint(blob, full)
+	}
+}
+
+// checkpoint begins a span: a full checkpoint at the end of the log.
+func (l *loop) checkpoint() {
+	l.pane.log.AppendCheckpoint(l.schedule.full(l.term), true)
+}
