@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"looptape/capture"
 	"looptape/cmd/internal/manifest"
@@ -133,7 +134,7 @@ func printTable(w io.Writer, field manifest.Field, result []byte) error {
 	for _, item := range items {
 		var cells []string
 		for _, f := range field.Fields {
-			cells = append(cells, cell(item[f.Name]))
+			cells = append(cells, cell(f.Type, item[f.Name]))
 		}
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
@@ -145,7 +146,7 @@ func printTable(w io.Writer, field manifest.Field, result []byte) error {
 
 // cell prints a value in one line without the quotes of JSON. What programs put
 // into it cannot reach the terminal as a control.
-func cell(raw json.RawMessage) string {
+func cell(kind manifest.Type, raw json.RawMessage) string {
 	if raw == nil {
 		return "-"
 	}
@@ -157,6 +158,9 @@ func cell(raw json.RawMessage) string {
 	switch v := value.(type) {
 	case string:
 		text = v
+		if at, err := time.Parse(time.RFC3339Nano, v); kind == manifest.Time && err == nil {
+			text = at.Local().Format(time.DateTime)
+		}
 	case []any:
 		parts := make([]string, len(v))
 		for i, p := range v {

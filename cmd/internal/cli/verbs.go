@@ -40,7 +40,7 @@ func needsVerb(cmd *cobra.Command, args []string) error {
 
 func (a *app) verbCommand(v *manifest.Verb, name string) *cobra.Command {
 	var output string
-	cmd := &cobra.Command{Use: name, Short: v.Summary, Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: name, Short: v.Summary, Args: noArgs}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.runVerb(cmd, v, output) }
 	for i := range v.Params {
 		p := &v.Params[i]
@@ -62,6 +62,19 @@ func (a *app) verbCommand(v *manifest.Verb, name string) *cobra.Command {
 		cmd.Flags().StringVar(&output, "output", "", "write to this file, which appears when it is complete")
 	}
 	return cmd
+}
+
+// noArgs refuses arguments, and says how their like is given.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	for _, name := range []string{"pane", "window", "session"} {
+		if cmd.Flags().Lookup(name) != nil {
+			return fmt.Errorf("%s takes no arguments but flags: --%s %s", cmd.CommandPath(), name, args[0])
+		}
+	}
+	return fmt.Errorf("%s takes no arguments but flags: '%s --help' lists them", cmd.CommandPath(), cmd.CommandPath())
 }
 
 func flagName(p *manifest.Param) string { return strings.ReplaceAll(p.Name, "_", "-") }
