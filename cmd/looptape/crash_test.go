@@ -42,6 +42,7 @@ func crashes(t *testing.T) int {
 // prefix, at least up to the durable offset that was seen; its rows follow from
 // it; a cursor from before goes on.
 func TestKill9(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	for round := range crashes(t) {
 		c := s.client()

@@ -54,6 +54,7 @@ func TestOtherOwner(t *testing.T) {
 
 // TestFullDirectory starts a daemon on a full disk, then frees it.
 func TestFullDirectory(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount a small file system")
 	}
@@ -87,6 +88,7 @@ func TestFullDirectory(t *testing.T) {
 // refuses the store and says why, or serves what it holds and names what is
 // damaged; it never serves anything else, and never falls over.
 func TestCorruptedStore(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	c := s.client()
 	flood := s.run(c, 80, 24, "seq", "1", "100000")

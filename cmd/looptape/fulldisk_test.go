@@ -64,6 +64,7 @@ func fillUp(t *testing.T, disk string) (file string) {
 // panes write, and is freed. The programs go on, doctor says since where nothing
 // is recorded, and the recording resumes behind a gap of exactly that size.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	disk := smallDisk(t, "64m")
 	s := &server{t: t, ctx: t.Context(), dir: filepath.Join(disk, "s")}
 	s.start()

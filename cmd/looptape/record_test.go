@@ -17,6 +17,7 @@ import (
 // TestRealBuild records a real build twice: by looptape, and by script(1)
 // inside the pane. Stream and rows must be what the independent recording says.
 func TestRealBuild(t *testing.T) {
+	t.Parallel()
 	script, err := exec.LookPath("script")
 	if err != nil {
 		t.Fatalf("the test needs script(1), from util-linux: %v", err)
@@ -109,6 +110,7 @@ func common(a, b []byte) int {
 
 // TestPrintAndExit is the classic loss: a program that prints and exits at once.
 func TestPrintAndExit(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	const runs = 200
 	var all sync.WaitGroup

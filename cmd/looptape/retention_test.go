@@ -25,6 +25,7 @@ func diskBytes(t *testing.T, dir string) (total int64) {
 // TestDiskCap is F10 of the field cases: a program that never stops writing, a
 // cap on the disk, and kill -9. What goes is the oldest, and readers are told.
 func TestDiskCap(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.end(syscall.SIGTERM)
 	s.args = []string{"--disk", "32M"}

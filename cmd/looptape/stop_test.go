@@ -15,6 +15,7 @@ import (
 // TestStopAnswers: whoever waits for something when the daemon is told to stop
 // is told so, and the daemon ends without waiting for them.
 func TestStopAnswers(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	c := s.client()
 	pane := s.run(c, 80, 24, "sleep", "1000")
@@ -46,6 +47,7 @@ func TestStopAnswers(t *testing.T) {
 // TestNoZombies: children are reaped, and a pane that is closed holds no
 // descriptor.
 func TestNoZombies(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	c := s.client()
 	pid := s.cmd.Process.Pid
