@@ -330,6 +330,7 @@ func (f *fast) runes(p []byte, at int) int {
 		i += size
 		f.written = f.base + uint64(at+i)
 	}
+	f.t.work += uint64(i) * workHigh
 	return i
 }
 
@@ -348,6 +349,7 @@ func (f *fast) wrap() bool {
 		return false
 	}
 	f.finish(packedWrapped)
+	f.t.work += workLine
 	h.begin(f.written, f.t.cols)
 	f.col = 0
 	f.beginRow()

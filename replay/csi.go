@@ -100,6 +100,7 @@ func (t *Terminal) csiEdit(final byte) bool {
 			c.x, c.pending = 0, false
 		}
 	case 'S': // SU
+		t.work += uint64(min(t.count(), t.rows)) * workLine
 		t.scrollUp(t.top, t.bottom, t.count(), false)
 	case 'T': // SD; with five parameters it is mouse tracking
 		if t.lex.Params() <= 1 {

@@ -91,6 +91,7 @@ func (t *Terminal) oscLink(s string) {
 	if !ok {
 		return
 	}
+	t.work += workLink
 	uri, ok = cleanText([]byte(uri), MaxLink)
 	if !ok {
 		uri = ""

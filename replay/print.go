@@ -43,6 +43,9 @@ func (t *Terminal) print(tok Token) {
 		}
 		r, size := utf8.DecodeRune(p)
 		t.offset += uint64(size)
+		if size > 1 {
+			t.work += uint64(size) * workHigh
+		}
 		if special {
 			r = t.translate(r)
 		}
@@ -133,6 +136,7 @@ func (t *Terminal) printRunes(p []byte) int {
 		return 0
 	}
 	t.offset += uint64(i)
+	t.work += uint64(i) * workHigh
 	row.written, row.reported = t.offset, false
 	row.styled = row.styled || pen != 0
 	c.x, c.code = x, last
@@ -145,6 +149,7 @@ func (t *Terminal) wrapLine() {
 	c := &t.cur
 	r := t.grid.rows[c.y]
 	c.x, c.pending = 0, false
+	t.work += workLine
 	switch {
 	case c.y == t.bottom:
 		r.wrapped = true
@@ -253,6 +258,7 @@ func (t *Terminal) join(r rune, k class) bool {
 	if x < 0 {
 		return false
 	}
+	t.work += workCluster
 	w := int(k & classWidth)
 	row := t.row(c.y)
 	old := row.cells[x]

@@ -313,6 +313,11 @@ func (im *importer) row(h *history, r *checkpoint.Row) {
 func packedWidth(p []byte, cols int) (int, bool) {
 	width := 0
 	for len(p) > 0 {
+		if n := asciiRun(p); n > 0 {
+			width += n
+			p = p[n:]
+			continue
+		}
 		size, w := 1, 1
 		switch {
 		case p[0] != 0 && p[0] < ' ' || p[0] == 0x7F:

@@ -95,7 +95,7 @@ func (t *Terminal) defaults() {
 // the same result; p is not kept.
 func (t *Terminal) Feed(p []byte) {
 	start := t.offset
-	t.work += uint64(len(p))
+	t.work += weigh(p)
 	t.batch.begin(p, t.rows)
 	for i := 0; i < len(p); {
 		if t.batch.due(p, i) {
@@ -221,8 +221,9 @@ func (t *Terminal) bump() {
 // Offset returns the number of stream bytes consumed.
 func (t *Terminal) Offset() uint64 { return t.offset }
 
-// Work returns a count that grows with the work that replaying the stream takes:
-// bytes fed, cells erased or moved, rows reflowed. It depends on the stream only.
+// Work returns a count that grows with the work that replaying the stream takes
+// (work.go): a plain line counts little more than its bytes. It depends on the stream
+// only.
 func (t *Terminal) Work() uint64 { return t.work }
 
 // TakeReplies returns the answers to queries since the last call, for the
