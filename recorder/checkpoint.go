@@ -27,10 +27,11 @@ var distances = distance{
 	spanWork: 128 << 20,
 }
 
-// distance is a set of distances. A checkpoint inside a span takes at most one
-// deltaShare-th of the work behind it, in bytes before compression, and a whole
-// state one fullShare-th; the latter only as long as the last checkpoint is not
-// farther away than spanWork.
+// distance is a set of distances. Before compression a checkpoint inside a span is
+// at most one deltaShare-th of the stream since the last one, and a whole state one
+// fullShare-th; but behind fullWork in the one case, and twice that in the other
+// (or four times the state's bytes, since restoring takes as long), it is written
+// whatever it takes.
 type distance struct {
 	deltaWork, deltaShare uint64
 	fullWork, fullShare   uint64
@@ -48,7 +49,7 @@ type schedule struct {
 	spanBytes uint64 // the longest span, in bytes of the stream; 0 is any
 
 	spanWork, spanOffset uint64 // where the span began
-	work                 uint64 // of the Terminal at the last checkpoint
+	work, offset         uint64 // of the Terminal at the last checkpoint
 	tried                uint64 // of the Terminal when one was thought of last
 	whole                uint64 // bytes of the last whole state
 	// The next checkpoint may leave out rows below row, if it is in epoch: the
@@ -62,26 +63,25 @@ type schedule struct {
 // next returns the checkpoint that is due after what t was fed last, if one is.
 // blob is valid until the next call.
 func (s *schedule) next(t *replay.Terminal) (blob []byte, full, ok bool) {
-	work := t.Work()
+	work, bytes := t.Work(), t.Offset()-s.offset
 	switch since := work - s.work; {
 	case work-s.spanWork >= s.distance.spanWork,
 		s.spanBytes > 0 && t.Offset()-s.spanOffset >= s.spanBytes:
 		return s.full(t), true, true
 	case work-s.tried < s.deltaWork:
 		return nil, false, false
-	case s.fewRows(t, since):
+	case s.fewRows(t, bytes):
 		s.tried = work
 		state := t.StateSince(s.row)
 		whole := state.History.Hidden > 0 || state.History.First > s.row
 		s.blob = checkpoint.Encode(s.blob[:0], state)
-		if uint64(len(s.blob)) > since/s.deltaShare && since < s.fullWork {
+		if uint64(len(s.blob))*s.deltaShare > bytes && since < s.fullWork {
 			return nil, false, false
 		}
 		s.took(t, state, whole)
 		return s.blob, whole, true
-	case since >= s.fullWork && since >= min(s.whole*s.fullShare, s.distance.spanWork):
-		blob = s.full(t)
-		return blob, true, true
+	case since >= s.fullWork && (bytes >= s.whole*s.fullShare || since >= max(2*s.fullWork, 4*s.whole)):
+		return s.full(t), true, true
 	}
 	s.tried = work
 	return nil, false, false
@@ -89,7 +89,7 @@ func (s *schedule) next(t *replay.Terminal) (blob []byte, full, ok bool) {
 
 // fewRows reports whether the rows since the last checkpoint are so few that they
 // are kept for less than it takes to replay them.
-func (s *schedule) fewRows(t *replay.Terminal, since uint64) bool {
+func (s *schedule) fewRows(t *replay.Terminal, bytes uint64) bool {
 	b := t.Bounds()
 	if b.Epoch != s.epoch {
 		return false
@@ -97,7 +97,7 @@ func (s *schedule) fewRows(t *replay.Terminal, since uint64) bool {
 	// The alternate screen has no rows of its own; while it is shown, nothing
 	// changes behind it.
 	return b.Screen == replay.Alternate ||
-		b.Oldest <= s.row && (b.Active-min(b.Active, s.row))*rowBytes <= since/s.deltaShare
+		b.Oldest <= s.row && (b.Active-min(b.Active, s.row))*rowBytes*s.deltaShare <= bytes
 }
 
 // full returns the whole state of t, which is to begin a span.
@@ -110,7 +110,7 @@ func (s *schedule) full(t *replay.Terminal) []byte {
 
 // took notes that state is a checkpoint.
 func (s *schedule) took(t *replay.Terminal, state *checkpoint.State, full bool) {
-	s.work, s.tried = t.Work(), t.Work()
+	s.work, s.tried, s.offset = t.Work(), t.Work(), t.Offset()
 	if full {
 		s.spanWork, s.spanOffset = t.Work(), t.Offset()
 		s.whole = uint64(len(s.blob))
