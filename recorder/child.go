@@ -15,8 +15,12 @@ import (
 	"looptape/replay"
 )
 
-// hangUpGrace is how long a program may take to end after SIGHUP.
-const hangUpGrace = 5 * time.Second
+const (
+	// hangUpGrace is how long a program may take to end after SIGHUP.
+	hangUpGrace = 5 * time.Second
+	// hangUpPoll is how often it is looked for meanwhile.
+	hangUpPoll = 5 * time.Millisecond
+)
 
 // StartError says why a program could not be started.
 type StartError struct {
@@ -31,6 +35,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 // terminal is the pane's PTY.
 type child struct {
 	pid    int
+	tty    uint64        // device number of its terminal
 	reaped chan struct{} // closed once exit is set
 	exit   replay.Exit
 }
@@ -48,6 +53,10 @@ func startChild(tty *os.File, argv []string, dir string, env []string) (*child, 
 	if err != nil {
 		return nil, &StartError{"argv", err}
 	}
+	var device unix.Stat_t
+	if err := unix.Stat(tty.Name(), &device); err != nil {
+		return nil, err
+	}
 	// Pdeathsig stays unset: a later daemon may take over a running child.
 	p, err := os.StartProcess(path, argv, &os.ProcAttr{
 		Dir: dir, Env: env, Files: []*os.File{tty, tty, tty},
@@ -56,7 +65,7 @@ func startChild(tty *os.File, argv []string, dir string, env []string) (*child, 
 	if err != nil {
 		return nil, &StartError{"argv", err}
 	}
-	c := &child{pid: p.Pid, reaped: make(chan struct{})}
+	c := &child{pid: p.Pid, tty: uint64(device.Rdev), reaped: make(chan struct{})}
 	p.Release() // reap waits for it, not the os package
 	go c.reap()
 	return c, nil
@@ -133,24 +142,34 @@ func (c *child) signal(foreground int, sig unix.Signal) error {
 }
 
 // hangUp ends the whole session of the child: SIGHUP now, SIGKILL to what is
-// left after 5 s. It returns once the child is reaped; a helper that outlives
-// its leader is killed too. foreground is the PTY's foreground group, or 0.
+// left after 5 s, helpers that outlive their leader included. It returns when
+// none is left, or when the rest has been killed. foreground is the PTY's
+// foreground group, or 0.
 func (c *child) hangUp(foreground int) {
-	members := sessionMembers(c.pid)
 	if foreground > 0 {
 		unix.Kill(-foreground, unix.SIGHUP)
 		unix.Kill(-foreground, unix.SIGCONT) // a stopped program takes no signal
 	}
-	for _, pid := range members {
+	for _, pid := range c.members() {
 		unix.Kill(pid, unix.SIGHUP)
 		unix.Kill(pid, unix.SIGCONT)
 	}
+	for deadline := time.Now().Add(hangUpGrace); time.Now().Before(deadline); time.Sleep(hangUpPoll) {
+		if c.isReaped() && len(c.members()) == 0 {
+			return
+		}
+	}
+	for _, pid := range c.members() {
+		unix.Kill(pid, unix.SIGKILL)
+	}
+	<-c.reaped
+}
+
+func (c *child) isReaped() bool {
 	select {
 	case <-c.reaped:
-	case <-time.After(hangUpGrace):
-		for _, pid := range sessionMembers(c.pid) {
-			unix.Kill(pid, unix.SIGKILL)
-		}
-		<-c.reaped
+		return true
+	default:
+		return false
 	}
 }

@@ -30,14 +30,21 @@ func waitChild(pid int) unix.WaitStatus {
 	return waitBlocking(pid)
 }
 
-// sessionMembers lists the processes of the session whose leader is or was
-// leader.
-func sessionMembers(leader int) []int {
+// members lists the processes of the child's session. A session of the same
+// number on another terminal is not the child's: numbers come again. (Once the
+// leader is gone, the session has no terminal.)
+func (c *child) members() (pids []int) {
 	names, err := os.ReadDir("/proc")
 	if err != nil {
-		return []int{leader}
+		return []int{c.pid}
 	}
-	members := []int{}
+	session := strconv.Itoa(c.pid)
+	// As the kernel prints a device number: minor 8..19, major, minor 0..7.
+	minor, major := uint64(unix.Minor(c.tty)), uint64(unix.Major(c.tty))
+	terminal := strconv.FormatUint(minor&0xFF|major<<8|minor&^0xFF<<12, 10)
+	if c.isReaped() {
+		terminal = "0"
+	}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name.Name())
 		if err != nil {
@@ -47,11 +54,12 @@ func sessionMembers(leader int) []int {
 		if err != nil {
 			continue
 		}
-		// pid (command) state ppid pgrp session ...; the command may hold anything
-		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		if len(fields) > 3 && string(fields[3]) == strconv.Itoa(leader) {
-			members = append(members, pid)
+		// pid (command) state ppid pgrp session tty_nr ...; the command may hold
+		// anything. A zombie has ended.
+		f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(f) > 4 && string(f[0]) != "Z" && string(f[3]) == session && string(f[4]) == terminal {
+			pids = append(pids, pid)
 		}
 	}
-	return members
+	return pids
 }

@@ -99,7 +99,10 @@ func (w *inputWriter) typeIn(data []byte) (done <-chan error, err error) {
 	if w.closed {
 		return nil, errHungUp
 	}
-	if w.queued+len(data) > maxQueued && w.queued > 0 || len(data) > maxQueued {
+	switch {
+	case len(data) > maxQueued:
+		return nil, ErrInputSize
+	case w.queued+len(data) > maxQueued:
 		return nil, ErrInputFull
 	}
 	t := typed{data: data, done: make(chan error, 1)}

@@ -29,6 +29,8 @@ var (
 	ErrStopped = errors.New("the pane is no longer recorded")
 	// ErrExited says that the program has exited.
 	ErrExited = errors.New("the program has exited")
+	// ErrInputSize says that a piece of input is too large.
+	ErrInputSize = fmt.Errorf("at most %d bytes are typed at once", maxQueued)
 	// ErrInputTimeout says that the input is queued, but has not been read yet.
 	ErrInputTimeout = fmt.Errorf("the program has not read the input for %v; it stays queued", inputPatience)
 	// ErrCells says that a screen is too large.
@@ -248,16 +250,21 @@ func (p *Pane) Signal(ctx context.Context, sig unix.Signal) error {
 		if l.exited {
 			return ErrExited
 		}
-		return p.child.signal(l.pty.foreground(), sig)
+		if err := p.child.signal(l.pty.foreground(), sig); errors.Is(err, unix.ESRCH) {
+			return ErrExited // its end is about to be recorded
+		} else {
+			return err
+		}
 	})
 }
 
 // HangUp ends the program and everything in its session: SIGHUP, and SIGKILL
-// after 5 s. It returns when the program has exited.
+// after 5 s. It returns when the program has exited. Helpers that hold the
+// terminal of a program that has exited can still be ended so.
 func (p *Pane) HangUp(ctx context.Context) error {
 	foreground := 0
 	if err := p.do(ctx, func(l *loop) error {
-		if l.exited {
+		if l.closed { // while the PTY is open, helpers of the program may live
 			return ErrExited
 		}
 		foreground = l.pty.foreground()

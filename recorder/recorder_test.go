@@ -192,7 +192,7 @@ func TestGrandchild(t *testing.T) {
 func grandchild(t *testing.T, p *Pane) int {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		for _, pid := range sessionMembers(p.child.pid) {
+		for _, pid := range p.child.members() {
 			if comm, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm"); string(comm) == "sh\n" && pid != p.child.pid {
 				return pid
 			}
@@ -210,7 +210,7 @@ func TestHangUp(t *testing.T) {
 	if err := p.Await(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	members := sessionMembers(p.child.pid)
+	members := p.child.members()
 	if len(members) < 2 {
 		t.Fatalf("session: %v", members)
 	}
@@ -233,6 +233,37 @@ func TestHangUp(t *testing.T) {
 	if err := p.HangUp(ctx); !errors.Is(err, ErrExited) {
 		t.Errorf("again: %v", err)
 	}
+}
+
+// TestHangUpOfHelpers ends a helper that ignores SIGHUP and outlives its leader,
+// also when the program itself has exited long ago.
+func TestHangUpOfHelpers(t *testing.T) {
+	p := record(t, "sh", "-c", `(trap "" HUP; exec sleep 1000) & echo ready; exec sleep 1000`)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := p.Await(ctx, 6); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.HangUp(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if left := p.child.members(); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	closed(t, p)
+
+	p = record(t, "sh", "-c", `trap "" HUP; sleep 1000 & echo ready`)
+	waitFor(t, "exit", p.Exited())
+	if len(p.child.members()) != 1 {
+		t.Fatalf("members: %v", p.child.members())
+	}
+	if err := p.HangUp(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if left := p.child.members(); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	closed(t, p)
 }
 
 // TestPanicIsContained: a panic in one pane's loop ends the recording of that
@@ -304,7 +335,7 @@ func TestInputLimit(t *testing.T) {
 	if err := p.Await(ctx, 4); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Write(ctx, make([]byte, maxQueued+1)); !errors.Is(err, ErrInputFull) {
+	if _, err := p.Write(ctx, make([]byte, maxQueued+1)); !errors.Is(err, ErrInputSize) {
 		t.Errorf("more than the queue holds: %v", err)
 	}
 	var refused atomic.Bool
