@@ -23,7 +23,7 @@ import (
 // left. So nothing is written until a whole state is worth it.
 var distances = distance{
 	deltaWork: 4 << 20, deltaShare: 16,
-	fullWork: 16 << 20, fullShare: 8,
+	fullWork: 12 << 20, fullShare: 8,
 	spanWork: 128 << 20,
 }
 

@@ -218,6 +218,7 @@ func (t *Terminal) reset() {
 		t.lose(0, t.rows)
 	}
 	t.closeHistory()
+	t.work += uint64(t.rows) + workEscape
 	for _, r := range t.main.rows {
 		r.reset(t.offset)
 	}

@@ -337,7 +337,7 @@ func (t *Terminal) repeat(n int) {
 	if len(text) > 1 {
 		w = clusterWidth(text)
 	}
-	t.work += uint64(n)
+	t.work += 2 * uint64(n)
 	if len(text) == 1 && text[0] < 0x80 && !t.modes.has(modeInsert) {
 		for run := bytes.Repeat(text, min(n, 256)); n > 0; n -= len(run) {
 			run = run[:min(n, len(run))]
