@@ -40,8 +40,9 @@ import (
 //     what makes it pending unwraps the row. Nor that of the last row of a screen.
 //   - A cluster that stands in fewer columns than it is wide, as happens in the last
 //     one: it arrives without the marks that make it wide.
-//   - That REP may follow, or a character join the last one, in insert mode, and if
-//     that one is not left of the cursor, for want of room or by the item before.
+//   - That REP may follow, or a character join the last one, if that one is not left
+//     of the cursor, for want of room or by an item before this, or, in insert mode, if
+//     its row is soft-wrapped.
 //   - Titles, a directory or hyperlinks of more than MaxTitle and MaxLink bytes, which
 //     U+FFFD for invalid bytes can make of shorter ones; they are left out. So are
 //     hyperlinks beyond the limits of the package.
@@ -70,9 +71,6 @@ func (t *Terminal) AppendSnapshot(dst []byte, history int) []byte {
 	w.tabStops()
 	w.modes()
 	w.cursor()
-	if t.modes.has(modeInsert) {
-		w.put("\x1b[4h")
-	}
 	w.b = t.lex.appendUnfinished(w.b)
 	return w.b
 }
@@ -307,24 +305,19 @@ func (w *snapshot) modes() {
 	}
 }
 
-// cursor writes margins, cursor, pen and character sets. A wrap is pending behind
-// what is printed into the last column, and only what was just printed is joined or
-// repeated: then the cluster left of the cursor is printed once more.
+// cursor writes margins, cursor, pen, character sets and insert mode. A wrap is pending
+// behind what is printed into the last column, and only what was just printed is joined
+// or repeated: then the cluster left of the cursor is printed once more.
 func (w *snapshot) cursor() {
 	t, c := w.t, &w.t.cur
 	if t.top != 0 || t.bottom != t.rows-1 {
 		w.csi("", "r", t.top+1, t.bottom+1)
 	}
-	y := c.y
+	y, outside := c.y, false
 	if t.modes.has(modeOrigin) {
 		w.put("\x1b[?6h")
+		outside = y < t.top || y > t.bottom
 		y = min(max(y, t.top), t.bottom) - t.top
-		if y != c.y-t.top {
-			w.csi("", "H", y+1, c.x+1)
-			w.setPen(c.pen)
-			w.setChars(c.chars)
-			return
-		}
 	}
 	x := max(t.before(), 0)
 	var left cell
@@ -332,40 +325,53 @@ func (w *snapshot) cursor() {
 		left = r.cells[x]
 	}
 	switch {
-	case w.joins(x, left):
+	case !outside && w.joins(x, left):
 		w.setChars(c.chars)
 		w.csi("", "H", y+1, x+1)
+		if w.insert() { // make room for what shifts the row
+			r, _ := utf8.DecodeRune(w.text(&t.tab, left))
+			w.csi("", "P", max(int(classOf(r)&classWidth), 1))
+		}
 		w.again(left)
-	case c.pending:
+		return
+	case !outside && c.pending:
 		w.setChars(defaultCharsets)
 		w.csi("", "H", y+1, x+1)
 		w.setPen(t.tab.styles[left>>cellStyle])
 		w.b = append(w.b, w.text(&t.tab, left)...)
 		w.put("\x0f") // nothing joins it
-		w.setPen(c.pen)
-		w.setChars(c.chars)
 	default:
 		w.csi("", "H", y+1, c.x+1)
-		w.setPen(c.pen)
-		w.setChars(c.chars)
 	}
+	w.setPen(c.pen)
+	w.setChars(c.chars)
+	w.insert()
+}
+
+// insert sets insert mode, if it is set.
+func (w *snapshot) insert() bool {
+	if !w.t.modes.has(modeInsert) {
+		return false
+	}
+	w.put("\x1b[4h")
+	return true
 }
 
 // joins says whether left, the cell in column x, was printed last, and printing it
-// again leaves the cursor where it is. Insert mode would shift what is right of it.
+// again leaves the cursor where it is and the row as it is.
 func (w *snapshot) joins(x int, left cell) bool {
-	c := &w.t.cur
-	if !c.joins || left&cellKind == tail || w.t.modes.has(modeInsert) {
+	t, c := w.t, &w.t.cur
+	if !c.joins || left&cellKind == tail || t.modes.has(modeInsert) && t.grid.rows[c.y].wrapped {
 		return false
 	}
 	end := x + 1
 	if left&cellKind == wide {
 		end++
 	}
-	if c.pending != (end == w.t.cols) || !c.pending && end != c.x {
+	if c.pending != (end == t.cols) || !c.pending && end != c.x {
 		return false
 	}
-	text := w.text(&w.t.tab, left)
+	text := w.text(&t.tab, left)
 	r, _ := utf8.DecodeLastRune(text)
 	return r == c.code && (len(c.last) == 0 || string(text) == string(c.last))
 }
