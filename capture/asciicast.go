@@ -6,22 +6,29 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"looptape/replay"
 	"looptape/store"
 )
 
 // asciicast writes asciicast v3: a header line, then one event a line, with the
-// seconds since the event before it. Output that is no UTF-8 becomes U+FFFD, as
-// the format cannot hold it; a character that is cut between two frames goes
+// seconds since the event before it. The format holds UTF-8 only: what is none becomes
+// U+FFFD as the terminal shows it, and a character that is cut between two frames goes
 // into the event of the second one.
+//
+// A player starts with a blank screen and knows output and sizes only. So where the
+// stream does not begin, or the terminal changes by itself (a restart, a respawn), the
+// screen and modes come as output too: a snapshot without history. A player that
+// reflows at a resize brings back no rows from before it.
 type asciicast struct {
 	w       io.Writer
 	command []string
-	last    int64 // monotonic time of the last event, ns
-	held    []byte
-	line    []byte
+	t       *replay.Terminal // behind the last frame
+	last    int64            // monotonic time of the last event, ns
+	held    []byte           // the beginning of a character
+	raw     []byte           // scratch
+	text    []byte           // scratch
+	line    []byte           // scratch
 }
 
 func (e *asciicast) begin(t *replay.Terminal, first store.Frame) error {
@@ -40,24 +47,38 @@ func (e *asciicast) begin(t *replay.Terminal, first store.Frame) error {
 	if err != nil {
 		return err
 	}
-	e.last = first.Time.Mono
-	_, err = e.w.Write(append(header, '\n'))
-	return err
+	e.t, e.last = t, first.Time.Mono
+	if _, err = e.w.Write(append(header, '\n')); err != nil || t.Offset() == 0 {
+		return err
+	}
+	return e.snapshot(e.last)
+}
+
+// snapshot writes what the terminal shows and is.
+func (e *asciicast) snapshot(mono int64) error {
+	e.held = e.held[:0]
+	return e.output(mono, e.t.AppendSnapshot(nil, 0))
 }
 
 func (e *asciicast) frame(f store.Frame) error {
+	if err := replay.Apply(e.t, f); err != nil {
+		return err
+	}
+	e.t.TakeReplies()
+	e.t.TakeEvents()
+	mono := f.Time.Mono
 	switch f.Kind {
 	case store.Output:
-		return e.output(f)
+		return e.output(mono, f.Data)
 	case store.Gap:
-		e.held = nil
-		return e.event(f.Time.Mono, "m", fmt.Sprintf("looptape: up to %d bytes from offset %d on are missing", f.Lost, f.Offset))
-	case replay.MarkResize:
-		cols, rows, err := replay.ParseResize(f.Data)
-		if err != nil {
+		if err := e.event(mono, "m", fmt.Sprintf("looptape: up to %d bytes from offset %d on are missing", f.Lost, f.Offset)); err != nil {
 			return err
 		}
-		return e.event(f.Time.Mono, "r", fmt.Sprintf("%dx%d", cols, rows))
+		e.held = e.held[:0]
+		return e.event(mono, "o", "\x18") // CAN: an unfinished sequence has no end
+	case replay.MarkResize:
+		b := e.t.Bounds()
+		return e.event(mono, "r", fmt.Sprintf("%dx%d", b.Cols, b.Rows))
 	case replay.MarkExit:
 		exit, err := replay.ParseExit(f.Data)
 		if err != nil {
@@ -67,30 +88,28 @@ func (e *asciicast) frame(f store.Frame) error {
 		if exit.Signaled {
 			status += 128
 		}
-		return e.event(f.Time.Mono, "x", strconv.Itoa(status))
+		return e.event(mono, "x", strconv.Itoa(status))
 	case replay.MarkRestart:
-		return e.event(f.Time.Mono, "m", fmt.Sprintf("looptape: the recording ended at offset %d", f.Offset))
+		if err := e.event(mono, "m", fmt.Sprintf("looptape: the recording ended at offset %d", f.Offset)); err != nil {
+			return err
+		}
+		return e.snapshot(mono)
+	case replay.MarkRespawn:
+		return e.snapshot(mono)
 	}
 	return nil
 }
 
 // output writes the complete characters that there are so far.
-func (e *asciicast) output(f store.Frame) error {
-	data := append(e.held, f.Data...)
-	n := len(data)
-	for back := 1; back < utf8.UTFMax && back <= n; back++ {
-		if c := data[n-back]; utf8.RuneStart(c) {
-			if c >= utf8.RuneSelf && !utf8.FullRune(data[n-back:]) {
-				n -= back
-			}
-			break
-		}
-	}
-	e.held = append([]byte(nil), data[n:]...)
-	if n == 0 {
+func (e *asciicast) output(mono int64, data []byte) error {
+	e.raw = append(append(e.raw[:0], e.held...), data...)
+	var rest []byte
+	e.text, rest = replay.AppendValidUTF8(e.text[:0], e.raw)
+	e.held = append(e.held[:0], rest...)
+	if len(e.text) == 0 {
 		return nil
 	}
-	return e.event(f.Time.Mono, "o", strings.ToValidUTF8(string(data[:n]), "\uFFFD"))
+	return e.event(mono, "o", string(e.text))
 }
 
 func (e *asciicast) end() error {
