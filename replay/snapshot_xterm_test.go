@@ -41,6 +41,37 @@ func TestConformanceSnapshot(t *testing.T) {
 	}
 }
 
+// TestConformanceSnapshotTmux: the same for tmux, on the case files.
+func TestConformanceSnapshotTmux(t *testing.T) {
+	var streams, snapshots []termCase
+	for _, file := range []string{"terminal.jsonl", "programs.jsonl", "generated.jsonl"} {
+		for _, c := range readCases(t, file) {
+			ours := c.run(whole)
+			b := ours.Bounds()
+			streams = append(streams, c)
+			snapshots = append(snapshots, termCase{Cols: b.Cols, Rows: b.Rows, Steps: []caseStep{{In: ours.AppendSnapshot(nil, scrollback)}}})
+		}
+	}
+	want, got := tmuxLook(t, streams), tmuxLook(t, snapshots)
+	if want == nil {
+		t.Skip("no tmux on PATH")
+	}
+	comparable, left := 0, env("LOOPTAPE_SHOW", 5)
+	for i, c := range streams {
+		if agreed(c, want[i], want[i]).diff(look(t, c.run(whole))) != "" {
+			continue
+		}
+		comparable++
+		if d := agreed(c, want[i], want[i]).diff(got[i]); d != "" {
+			t.Fail()
+			if left--; left >= 0 {
+				t.Logf("DIFFERS %s %dx%d %s\nsnapshot %q\n%s", c.Name, c.Cols, c.Rows, c.quote(), snapshots[i].Steps[0].In, d)
+			}
+		}
+	}
+	t.Logf("%d streams, %d comparable", len(streams), comparable)
+}
+
 type xtermSnapshots struct {
 	t    *testing.T
 	x    *xterm
