@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"unicode/utf8"
 
 	"looptape/replay"
 )
@@ -289,14 +288,6 @@ func Screen(t *replay.Terminal, pane string) *ScreenResult {
 	return &ScreenResult{
 		Pane: pane, Screen: b.Screen, Epoch: b.Epoch, Offset: t.Offset(), Cols: b.Cols, Rows: b.Rows,
 		Cursor: ScreenCursor{Col: c.Col, Row: c.Row, Visible: c.Visible},
-		Title:  valid(t.Title()), Text: string(text),
+		Title:  t.Title(), Text: string(text),
 	}
-}
-
-// valid is s, or s with U+FFFD for what is no UTF-8.
-func valid(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return string([]rune(s))
 }

@@ -195,20 +195,20 @@ func (s *since) stream(ctx context.Context) error {
 		s.r.Missed = true // a place that this stream has not reached
 		return s.screen(ctx)
 	}
+	result, filter := *s.r, s.filter
 	for {
 		err := s.read()
 		if !errors.Is(err, store.ErrEvicted) {
 			return err
 		}
 		// The reader was overtaken by the eviction: it starts at what is left.
+		*s.r, s.filter = result, filter
 	}
 }
 
 // read collects the answer from the log.
 func (s *since) read() error {
-	start := s.r.From
-	s.r.Missed, s.r.MissedBytes = false, 0
-	if oldest := s.pane.Log().Oldest(); start < oldest {
+	if oldest := s.pane.Log().Oldest(); s.r.From < oldest {
 		if err := s.skipEvicted(oldest); err != nil {
 			return err
 		}
@@ -217,19 +217,13 @@ func (s *since) read() error {
 		return err
 	}
 	s.r.Offset = s.r.From
-	var err error
 	switch {
 	case s.q.Format == "raw":
-		err = s.raw()
+		return s.raw()
 	case s.q.Keep == "tail":
-		err = s.tailText()
-	default:
-		err = s.headText()
+		return s.tailText()
 	}
-	if err != nil && errors.Is(err, store.ErrEvicted) {
-		s.r.From = start
-	}
-	return err
+	return s.headText()
 }
 
 // skipEvicted goes on at the oldest byte of the log, with the lexer's state
@@ -339,8 +333,16 @@ func (s *since) scan(from uint64, limit int, take func(p []byte) int) (at uint64
 // raw answers with the exact bytes.
 func (s *since) raw() error {
 	from, limit := s.r.From, s.q.MaxBytes
-	if left := s.r.End - from; s.q.Keep == "tail" && left > uint64(limit) {
-		from = s.r.End - uint64(limit)
+	if s.q.Keep == "tail" {
+		near, err := s.nearEnd()
+		if err != nil {
+			return err
+		}
+		end, err := s.scan(near, unlimited, func(p []byte) int { return len(p) })
+		if err != nil {
+			return err
+		}
+		from = max(near, end-min(end, uint64(limit)))
 	}
 	data := []byte{}
 	at, err := s.scan(from, limit, func(p []byte) int {
@@ -353,6 +355,19 @@ func (s *since) raw() error {
 	s.filter.cr = false
 	s.filter.lexer.Reset()
 	return err
+}
+
+// nearEnd is where an answer that keeps the newest begins to look: r.From, or a
+// checkpoint some 16 MiB in front of the end, whose state the filter then has.
+func (s *since) nearEnd() (uint64, error) {
+	if s.r.End-s.r.From <= scanBytes {
+		return s.r.From, nil
+	}
+	c, err := s.pane.Log().Checkpoint(store.Pos{Offset: s.r.End - scanBytes})
+	if err != nil || c.Offset <= s.r.From {
+		return s.r.From, err
+	}
+	return c.Offset, s.enter(c)
 }
 
 // truncate notes that the text begins at from, later than asked for.
@@ -387,18 +402,9 @@ func (s *since) headText() error {
 // tailText answers with the newest text that the limits admit: a first scan
 // finds how much text there is, a second one where in the stream its end begins.
 func (s *since) tailText() error {
-	from := s.r.From
-	if s.r.End-from > scanBytes {
-		c, err := s.pane.Log().Checkpoint(store.Pos{Offset: s.r.End - scanBytes})
-		if err != nil {
-			return err
-		}
-		if c.Offset > from {
-			from = c.Offset
-			if err := s.enter(c); err != nil {
-				return err
-			}
-		}
+	from, err := s.nearEnd()
+	if err != nil {
+		return err
 	}
 	start := s.filter.appendState(nil)
 	kept, total := []byte{}, 0

@@ -22,8 +22,9 @@
 //
 // When the child has been reaped, what can be read without waiting is its
 // output; then an Exit mark follows. A grandchild may hold the PTY open: its
-// bytes are recorded until the first EIO, which closes the pane. Stop ends the
-// recording earlier: it marks the place, writes a checkpoint and hangs up.
+// bytes are recorded until the first EIO, which closes the pane and ends its loop;
+// from then on it is read from its log. Stop ends the recording earlier: it
+// writes a checkpoint, marks the place and hangs up.
 //
 // # Refusals
 //

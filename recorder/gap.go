@@ -73,6 +73,7 @@ func (l *loop) closeGap() {
 	}
 	if g.closed {
 		l.append(replay.MarkClosed, nil)
+		l.over = true
 	}
 }
 

@@ -251,12 +251,18 @@ func (l *loop) recordExit() {
 	close(l.pane.exited)
 }
 
-// close ends the pane: the last process has let go of its terminal.
+// close ends the pane: the last process has let go of its terminal. Unless a
+// mark is still owed to the log, the loop ends with it, and the Terminal goes:
+// the checkpoint makes it again for whoever wants to read.
 func (l *loop) close() {
 	l.append(replay.MarkClosed, nil)
 	l.closed, l.hot = true, false
 	l.hangUp()
 	l.wakeWaiters()
+	if !l.gap.open {
+		l.checkpoint()
+		l.over = true
+	}
 }
 
 // requestResize makes a resize due: at once, or when resizePause has passed

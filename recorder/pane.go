@@ -24,8 +24,8 @@ const inputPatience = 10 * time.Second
 
 // The errors of a pane's methods, beside those of a context.
 var (
-	// ErrStopped says that this pane is no longer recorded: stopped or faulty.
-	// What it recorded is in its log.
+	// ErrStopped says that this pane is no longer recorded: closed, stopped or
+	// faulty. What it recorded is in its log.
 	ErrStopped = errors.New("the pane is no longer recorded")
 	// ErrExited says that the program has exited.
 	ErrExited = errors.New("the program has exited")

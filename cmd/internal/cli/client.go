@@ -38,7 +38,9 @@ func resolveToken(token, dir string) (*string, error) {
 	case token == "":
 		return nil, nil
 	case token == "@owner":
-		token, err = grant.ReadOwnerToken(dir)
+		if _, err = daemon.CheckDir(dir); err == nil {
+			token, err = grant.ReadOwnerToken(dir)
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, &wire.Error{Code: "unavailable.daemon", Message: fmt.Sprintf("no daemon has run in %s yet, so it has no owner: start one with 'looptape serve'", dir)}
 		}

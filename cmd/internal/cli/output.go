@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,7 +31,14 @@ var printers = map[string]func(w, notes io.Writer, result []byte) error{
 // print writes the result of a verb to stdout.
 func (a *app) print(v *manifest.Verb, result []byte) error {
 	out := bufio.NewWriter(os.Stdout)
-	defer out.Flush()
+	err := a.printTo(out, v, result)
+	if ferr := out.Flush(); err == nil {
+		err = ferr
+	}
+	return err
+}
+
+func (a *app) printTo(out io.Writer, v *manifest.Verb, result []byte) error {
 	if a.json {
 		_, err := fmt.Fprintf(out, "%s\n", result)
 		return err
@@ -188,16 +196,20 @@ func (a *app) stream(ctx context.Context, c *wire.Client, v *manifest.Verb, para
 	if output == "" {
 		return a.streamTo(ctx, c, v, params, os.Stdout)
 	}
+	if info, err := os.Lstat(output); err == nil && !info.Mode().IsRegular() {
+		// A pipe, a device or a link is written to, not replaced.
+		f, err := os.OpenFile(output, os.O_WRONLY|os.O_TRUNC, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(a.streamTo(ctx, c, v, params, f), f.Close())
+	}
 	temp, err := os.CreateTemp(filepath.Dir(output), ".looptape-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(temp.Name())
-	if err := a.streamTo(ctx, c, v, params, temp); err != nil {
-		temp.Close()
-		return err
-	}
-	if err := temp.Close(); err != nil {
+	if err := errors.Join(a.streamTo(ctx, c, v, params, temp), temp.Close()); err != nil {
 		return err
 	}
 	return os.Rename(temp.Name(), output)

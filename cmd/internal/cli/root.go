@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,7 @@ type app struct {
 	socketFlag string
 	json       bool
 	maxFrame   int
+	running    bool // a command has begun: the command line was in order
 }
 
 // exitCode is an error that only says with which code to exit.
@@ -37,8 +39,12 @@ func Main() int {
 	}
 	var e *wire.Error
 	if !errors.As(err, &e) {
-		e = &wire.Error{Code: "invalid_params.usage", Message: err.Error()}
+		e = &wire.Error{Code: "internal.error", Message: err.Error()}
+		if !a.running { // cobra says so of flags and commands that it does not know
+			e.Code = "invalid_params.usage"
+		}
 	}
+	a.json = a.json || slices.Contains(os.Args[1:], "--json")
 	a.printError(e)
 	return e.Exit()
 }
@@ -67,9 +73,10 @@ both. Recordings outlive their programs and the daemon.
   looptape pane capture-rows --pane p0 --tail 200
   looptape pane capture-since --pane p0    what is new, by a cursor
   looptape pane export --pane p0 --format asciicast`,
-		Version:       daemon.Version,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Version:          daemon.Version,
+		SilenceErrors:    true,
+		SilenceUsage:     true,
+		PersistentPreRun: func(*cobra.Command, []string) { a.running = true },
 	}
 	root.SetVersionTemplate("looptape {{.Version}}\n")
 	flags := root.PersistentFlags()

@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -72,6 +76,9 @@ func open(ctx context.Context, c *wire.Client, argv []string, cols, rows int) (p
 	if err != nil {
 		return p, err
 	}
+	if err := checkText(append([]string{cwd}, argv...)); err != nil {
+		return p, err
+	}
 	raw, err := c.Call(ctx, "session.create", map[string]any{})
 	if err == nil {
 		err = json.Unmarshal(raw, &p)
@@ -79,13 +86,14 @@ func open(ctx context.Context, c *wire.Client, argv []string, cols, rows int) (p
 	if err != nil {
 		return p, err
 	}
-	if len(argv) == 0 {
-		argv = []string{shell()}
-	}
-	raw, err = c.Call(ctx, "window.create", map[string]any{
-		"session": p.Session, "argv": argv, "cwd": cwd, "cols": cols, "rows": rows,
+	params := map[string]any{
+		"session": p.Session, "cwd": cwd, "cols": cols, "rows": rows,
 		"env": environment(), "clean_env": true,
-	})
+	}
+	if len(argv) > 0 {
+		params["argv"] = argv
+	}
+	raw, err = c.Call(ctx, "window.create", params)
 	if err != nil {
 		c.Call(ctx, "session.kill", map[string]string{"session": p.Session})
 		return p, err
@@ -93,23 +101,28 @@ func open(ctx context.Context, c *wire.Client, argv []string, cols, rows int) (p
 	return p, json.Unmarshal(raw, &p)
 }
 
-func shell() string {
-	if s := os.Getenv("SHELL"); s != "" {
-		return s
+// checkText refuses what JSON cannot carry, rather than change it.
+func checkText(texts []string) error {
+	for _, text := range texts {
+		if !utf8.ValidString(text) {
+			return &wire.Error{Code: "invalid_params.utf8", Message: fmt.Sprintf("%q is not UTF-8, and would not reach the program as it is: run it by a script", text)}
+		}
 	}
-	return "/bin/sh"
+	return nil
 }
 
-// environment is this process's, without what describes its own terminal and
-// without the token.
+// environment is this process's, without what describes its own terminal,
+// without the token, and without what is not UTF-8, which it says.
 func environment() map[string]string {
 	env := map[string]string{}
 	for _, kv := range without(os.Environ(), "LOOPTAPE_TOKEN", "TERM", "COLORTERM", "COLUMNS", "LINES") {
-		for i := range kv {
-			if kv[i] == '=' && i > 0 {
-				env[kv[:i]] = kv[i+1:]
-				break
-			}
+		name, value, ok := strings.Cut(kv, "=")
+		switch {
+		case !ok || name == "":
+		case !utf8.ValidString(kv):
+			fmt.Fprintf(os.Stderr, "looptape: the variable %q is not UTF-8: the program runs without it\n", name)
+		default:
+			env[name] = value
 		}
 	}
 	return env
@@ -131,43 +144,49 @@ func follow(ctx context.Context, c *wire.Client, pane string) error {
 	return err
 }
 
-// poll is how often a pane is asked whether its program has exited while it
-// writes nothing, in milliseconds: a grandchild may hold the terminal.
-const poll = 200
+// poll is how often a pane is asked whether its program has exited: a grandchild
+// may hold the terminal, and may write to it.
+const poll = 200 * time.Millisecond
 
 // copyStream copies the stream until the program has exited and its output is
 // copied, and returns its exit code.
 func copyStream(ctx context.Context, c *wire.Client, pane string) (code int, err error) {
-	params := map[string]any{"pane": pane, "since": 0, "format": "raw", "max_bytes": 1 << 20, "wait_ms": poll}
-	exited := false
-	for {
+	place, at := map[string]any{"since": 0}, uint64(0)
+	last := uint64(1<<63 - 1) // where the program's own output ends, once that is known
+	for asked := time.Now(); at < last; {
+		params := map[string]any{"pane": pane, "format": "raw", "max_bytes": 1 << 20, "wait_ms": poll.Milliseconds()}
+		maps.Copy(params, place)
 		var r capture.SinceResult
 		if err := call(ctx, c, "pane.capture_since", params, &r); err != nil {
 			return 0, err
 		}
-		if r.Missed {
-			fmt.Fprintf(os.Stderr, "looptape: %d bytes are missing here\n", r.MissedBytes)
-		}
 		if r.Data == nil {
 			return 0, &wire.Error{Code: "internal.stream", Message: "the recording of pane " + pane + " is shorter than what was read of it before"}
+		}
+		if r.Missed {
+			fmt.Fprintf(os.Stderr, "looptape: %d bytes are missing here\n", r.MissedBytes)
 		}
 		if _, err := os.Stdout.Write(*r.Data); err != nil {
 			return 0, err
 		}
-		params = map[string]any{"cursor": r.Cursor, "format": "raw", "max_bytes": 1 << 20, "wait_ms": poll}
-		if len(*r.Data) > 0 && !r.Closed {
-			continue
-		}
-		if r.Closed || exited {
+		place, at = map[string]any{"cursor": r.Cursor}, r.Offset
+		if r.Closed {
 			break
 		}
+		if time.Since(asked) < poll || last < 1<<63-1 {
+			continue
+		}
+		asked = time.Now()
 		var info struct {
-			State string `json:"state"`
+			State  string `json:"state"`
+			Offset uint64 `json:"offset"`
 		}
 		if err := call(ctx, c, "pane.get", map[string]any{"pane": pane}, &info); err != nil {
 			return 0, err
 		}
-		exited = info.State != "running" // once more: the last bytes may have come meanwhile
+		if info.State != "running" {
+			last = info.Offset
+		}
 	}
 	return exitOf(ctx, c, pane)
 }

@@ -34,6 +34,7 @@ func (a *app) serveCommand() *cobra.Command {
 			}
 			// Caught rather than ignored, so that programs in panes start with
 			// their defaults.
+			keepDescriptors()
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 			defer stop()
 			err = daemon.Serve(ctx, daemon.Config{
@@ -79,8 +80,12 @@ func (s *size) Set(text string) error {
 	return nil
 }
 
-// startPatience is how long a daemon may take to listen.
-const startPatience = 20 * time.Second
+const (
+	// startPatience is how long a daemon may take to listen.
+	startPatience = 20 * time.Second
+	// rivalPatience is how long one may that somebody else started.
+	rivalPatience = 3 * time.Second
+)
 
 // connectOrStart connects as the owner. When no daemon runs, it starts one in
 // the background.
@@ -104,15 +109,16 @@ func (a *app) connectOrStart(ctx context.Context) (*wire.Client, error) {
 		}
 		select {
 		case <-ended:
-			// Somebody else may have started one at the same moment.
-			if c, err := a.connect(ctx, "@owner", wire.CeilingMaxFrame); err == nil {
-				return c, nil
-			}
-			return nil, &wire.Error{Code: "unavailable.daemon", Message: "no daemon could be started: " + lastLine(log)}
+			// If somebody else started one at the same moment, that one listens soon.
+			ended = nil
+			deadline = time.Now().Add(rivalPatience)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(10 * time.Millisecond):
 		}
+	}
+	if ended == nil {
+		return nil, &wire.Error{Code: "unavailable.daemon", Message: "no daemon could be started: " + lastLine(log)}
 	}
 	return nil, &wire.Error{Code: "unavailable.daemon", Message: fmt.Sprintf("a daemon was started, but it does not listen yet: see %s", log)}
 }
@@ -133,6 +139,7 @@ func startDaemon(dir, socket string) (ended <-chan struct{}, log string, err err
 		return nil, "", err
 	}
 	defer out.Close()
+	keepDescriptors()
 	cmd := exec.Command(self, "serve", "--dir", dir, "--socket", socket)
 	cmd.Args[0] = os.Args[0]
 	cmd.Dir = "/"

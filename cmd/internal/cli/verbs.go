@@ -33,7 +33,7 @@ func (a *app) addVerbs(root *cobra.Command) {
 
 func needsVerb(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("%s has no verb %q: '%s --help' lists them", cmd.CommandPath(), args[0], cmd.CommandPath())
+		return &wire.Error{Code: "invalid_params.usage", Message: fmt.Sprintf("%s has no verb %q: '%s --help' lists them", cmd.CommandPath(), args[0], cmd.CommandPath())}
 	}
 	return cmd.Help()
 }

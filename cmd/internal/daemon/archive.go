@@ -24,11 +24,14 @@ const (
 // archive is a pane that is no longer recorded: its log, and the Terminal at
 // the log's end once somebody has read it.
 type archive struct {
-	pane uint64
+	pane paneRecord
 	all  *archives
+	// found says that an earlier daemon recorded the pane. Its log may lack the
+	// mark of its end, and more than that after a crash.
+	found bool
 
 	lock chan struct{}    // holds one: whoever took it owns what follows
-	log  *store.Log       // nil until it is opened
+	log  *store.Log       // nil until it is opened, and finished if it was found
 	term *replay.Terminal // nil while it is not hydrated
 }
 
@@ -45,16 +48,19 @@ func newArchives(st *store.Store) *archives {
 	return &archives{store: st, slots: make(chan struct{}, hydrationsAtOnce)}
 }
 
-func (all *archives) open(pane uint64) *archive {
-	a := &archive{pane: pane, all: all, lock: make(chan struct{}, 1)}
+func (all *archives) open(pane paneRecord, found bool) *archive {
+	a := &archive{pane: pane, all: all, found: found, lock: make(chan struct{}, 1)}
 	a.lock <- struct{}{}
 	return a
 }
 
-// View is capture.Pane's.
-func (a *archive) View(ctx context.Context, read func(t *replay.Terminal, closed bool)) error {
+// view calls read with the Terminal at the log's end.
+func (a *archive) view(ctx context.Context, read func(t *replay.Terminal, closed bool)) error {
 	return a.with(ctx, func() error {
-		if err := a.hydrate(ctx); err != nil {
+		if err := a.openLog(ctx); err != nil {
+			return err
+		}
+		if err := a.hydrate(ctx, a.log); err != nil {
 			return err
 		}
 		read(a.term, true)
@@ -62,26 +68,40 @@ func (a *archive) View(ctx context.Context, read func(t *replay.Terminal, closed
 	})
 }
 
-// Await is capture.Pane's: an archive writes no more.
-func (a *archive) Await(context.Context, uint64) error { return nil }
-
-// ready opens the log, and makes sure that it ends in the mark of its end.
-func (a *archive) ready(ctx context.Context) (*store.Log, error) {
-	err := a.with(ctx, func() error {
-		if a.log != nil {
-			return nil
-		}
-		log, err := a.all.store.Log(a.pane)
-		if err != nil {
-			return err
-		}
-		if err := a.finish(log); err != nil {
-			return err
-		}
-		a.log = log
-		return nil
+// ready returns the log. One that was found ends in the mark of its end.
+func (a *archive) ready(ctx context.Context) (log *store.Log, err error) {
+	err = a.with(ctx, func() error {
+		err := a.openLog(ctx)
+		log = a.log
+		return err
 	})
-	return a.log, err
+	return log, err
+}
+
+// end appends the mark of its end to the log of a pane that this daemon
+// recorded, if the log lacks it.
+func (a *archive) end(ctx context.Context) error {
+	return a.with(ctx, func() error {
+		if err := a.openLog(ctx); err != nil || a.found {
+			return err
+		}
+		return a.finish(ctx, a.log)
+	})
+}
+
+func (a *archive) openLog(ctx context.Context) error {
+	if a.log != nil {
+		return nil
+	}
+	log, err := a.all.store.Log(a.pane.ID)
+	if err == nil && a.found {
+		log.SetRetain(a.pane.Retain)
+		err = a.finish(ctx, log)
+	}
+	if err == nil {
+		a.log = log
+	}
+	return err
 }
 
 // with runs f as the owner of a. A panic in f, as from a log that replays into
@@ -94,7 +114,7 @@ func (a *archive) with(ctx context.Context, f func() error) (err error) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("panic in the archive of pane %d: %v", a.pane, r)
+			err = fmt.Errorf("panic in the archive of pane %d: %v", a.pane.ID, r)
 			a.term = nil
 		}
 		a.lock <- struct{}{}
@@ -102,8 +122,8 @@ func (a *archive) with(ctx context.Context, f func() error) (err error) {
 	return f()
 }
 
-// hydrate makes the Terminal, if it is not there.
-func (a *archive) hydrate(ctx context.Context) error {
+// hydrate makes the Terminal at the end of log, if it is not there.
+func (a *archive) hydrate(ctx context.Context, log *store.Log) error {
 	if a.term == nil {
 		select {
 		case a.all.slots <- struct{}{}:
@@ -111,7 +131,7 @@ func (a *archive) hydrate(ctx context.Context) error {
 			return ctx.Err()
 		}
 		defer func() { <-a.all.slots }()
-		t, err := replay.Hydrate(a.log, a.log.End())
+		t, err := replay.Hydrate(log, log.End())
 		if err != nil {
 			return err
 		}
@@ -142,42 +162,61 @@ func (all *archives) touch(a *archive) {
 	}
 }
 
-// finish ends a log that a crash cut off: a gap for what may be lost, since
-// clients may have seen offsets behind the log's end, then a checkpoint, then
-// the mark of the recording's end. A log that ends as it should stays as it is.
-func (a *archive) finish(log *store.Log) error {
+// finish appends what a log lacks at its end, if anything: after a crash a gap
+// for what may be lost, since clients may have seen offsets behind the log's
+// end, and a checkpoint; in any case the mark of the recording's end. Nobody
+// waits until that is durable: after a crash before, it is appended again.
+func (a *archive) finish(ctx context.Context, log *store.Log) error {
 	last, err := lastFrame(log)
 	if err != nil || last.Kind == replay.MarkRestart {
 		return err
 	}
-	t, err := replay.Hydrate(log, log.End())
+	now := store.Time{Wall: time.Now().UnixNano(), Mono: last.Time.Mono}
+	lost := uint64(0)
+	switch {
+	case last.Kind == store.Gap: // a crash in the middle of finish
+		lost = last.Lost
+		err = a.checkpoint(ctx, log, now, 0)
+	case a.found && last.Kind != replay.MarkClosed: // behind which nothing comes
+		lost = a.all.store.LossBound()
+		err = a.checkpoint(ctx, log, now, lost)
+	}
 	if err != nil {
 		return err
 	}
-	now := store.Time{Wall: time.Now().UnixNano(), Mono: last.Time.Mono}
-	skip := uint32(0)
-	if last.Kind != replay.MarkClosed { // after which there was nothing to lose
-		lost := a.all.store.LossBound()
-		skip = uint32(lost) // each epoch took a byte or a frame
-		if !log.NeedsFull() {
-			log.AppendGap(now, lost, []byte("crash"))
-			t.Gap(lost)
-		}
-		log.AppendCheckpoint(checkpoint.Encode(nil, t.State()), true)
+	mark := store.Frame{Kind: replay.MarkRestart, Time: now, Data: replay.AppendRestart(nil, uint32(lost))} // each epoch took a byte or a frame
+	log.Append(mark.Kind, mark.Time, mark.Data)
+	if a.term != nil {
+		err = replay.Apply(a.term, mark)
 	}
-	log.Append(replay.MarkRestart, now, replay.AppendRestart(nil, skip))
-	return log.Sync(context.Background())
+	return err
 }
 
-// lastFrame returns the last frame of a log, or the zero Frame of an empty one.
-// It reads from the last checkpoint on.
-func lastFrame(log *store.Log) (store.Frame, error) {
-	var last store.Frame
-	c, err := log.Checkpoint(log.End())
-	if err != nil {
-		return last, err
+// checkpoint appends a gap of lost bytes, if there is one, and the checkpoint
+// that has to follow it.
+func (a *archive) checkpoint(ctx context.Context, log *store.Log, now store.Time, lost uint64) error {
+	if log.End() == (store.Pos{}) && log.NeedsFull() { // the crash came before the first checkpoint
+		a.term = replay.New(a.pane.Cols, a.pane.Rows, a.pane.Scrollback)
+		log.AppendCheckpoint(checkpoint.Encode(nil, a.term.State()), true)
 	}
-	r, err := log.Read(c.Pos)
+	if err := a.hydrate(ctx, log); err != nil {
+		return err
+	}
+	if lost > 0 {
+		log.AppendGap(now, lost, []byte("crash"))
+		a.term.Gap(lost)
+	}
+	if log.NeedsFull() {
+		log.AppendCheckpoint(checkpoint.Encode(nil, a.term.State()), true)
+	}
+	return nil
+}
+
+// lastFrame returns the last frame of a log without its data, or the zero Frame
+// of a log without any.
+func lastFrame(log *store.Log) (last store.Frame, err error) {
+	from := max(log.End().Offset, 1) - 1 // the last byte: then come marks only
+	r, err := log.ReadOffset(max(from, log.Oldest()))
 	if err != nil {
 		return last, err
 	}
@@ -194,12 +233,3 @@ func lastFrame(log *store.Log) (store.Frame, error) {
 		last = f
 	}
 }
-
-// recording is an archive whose log has been opened: what capture reads.
-type recording struct {
-	*archive
-	log *store.Log
-}
-
-// Log is capture.Pane's.
-func (r recording) Log() *store.Log { return r.log }

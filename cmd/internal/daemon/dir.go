@@ -53,8 +53,7 @@ func ResolveSocket(flag, dir string) string {
 	return filepath.Join(dir, SocketName)
 }
 
-// PrepareDir makes the state directory, or checks that the one that is there
-// belongs to this user and that nobody else may write to it.
+// PrepareDir makes the state directory, or checks the one that is there.
 func PrepareDir(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return fmt.Errorf("make the state directory: %w", err)
@@ -62,25 +61,37 @@ func PrepareDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make the state directory: %w", err)
 	}
+	info, err := CheckDir(dir)
+	if err == nil && info.Mode().Perm() != 0o700 {
+		err = os.Chmod(dir, 0o700)
+	}
+	return err
+}
+
+// CheckDir checks that the state directory belongs to this user, and that
+// nobody else may write to it, or could put another in its place by a link.
+func CheckDir(dir string) (fs.FileInfo, error) {
+	uid := uint32(os.Geteuid())
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if info.Mode().Type() == fs.ModeSymlink { // the link may be anybody's; what it leads to counts
+	if info.Mode().Type() == fs.ModeSymlink {
+		if owner := info.Sys().(*syscall.Stat_t).Uid; owner != uid && owner != 0 {
+			return nil, fmt.Errorf("%s is a link of uid %d's: give another --dir", dir, owner)
+		}
 		if info, err = os.Stat(dir); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	owner, uid := info.Sys().(*syscall.Stat_t).Uid, uint32(os.Geteuid())
+	owner := info.Sys().(*syscall.Stat_t).Uid
 	switch {
 	case !info.IsDir():
-		return fmt.Errorf("%s is not a directory: give another --dir", dir)
+		return nil, fmt.Errorf("%s is not a directory: give another --dir", dir)
 	case owner != uid:
-		return fmt.Errorf("%s belongs to uid %d, and this is uid %d: give another --dir", dir, owner, uid)
+		return nil, fmt.Errorf("%s belongs to uid %d, and this is uid %d: give another --dir", dir, owner, uid)
 	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("others may write to %s (mode %04o), so what it holds cannot be trusted: chmod 700 it, or give another --dir", dir, info.Mode().Perm())
-	case info.Mode().Perm() != 0o700:
-		return os.Chmod(dir, 0o700)
+		return nil, fmt.Errorf("others may write to %s (mode %04o), so what it holds cannot be trusted: chmod 700 it, or give another --dir", dir, info.Mode().Perm())
 	}
-	return nil
+	return info, nil
 }

@@ -223,6 +223,15 @@ func conflict(w window, why string) error {
 	}
 }
 
+// liveError makes a conflict of what a live pane says when its program, or the
+// pane, has ended.
+func liveError(w window, err error) error {
+	if errors.Is(err, recorder.ErrExited) || errors.Is(err, recorder.ErrStopped) {
+		return conflict(w, "has no program any more: it has exited")
+	}
+	return err
+}
+
 // wireError makes what a caller is to see of the errors of the layers below.
 func wireError(err error) error {
 	var own *wire.Error
@@ -246,11 +255,10 @@ func wireError(err error) error {
 		err  error
 		code string
 	}{
-		{recorder.ErrExited, "conflict.state"},
 		{recorder.ErrInputFull, "limit.input"},
+		{recorder.ErrInputSize, "limit.input"},
 		{recorder.ErrInputTimeout, "timeout.input"},
 		{recorder.ErrCells, "limit.cells"},
-		{recorder.ErrStopped, "unavailable.pane"},
 		{store.ErrFailed, "unavailable.storage"},
 		{store.ErrClosed, "unavailable.stopping"},
 		{store.ErrEvicted, "not_found.evicted"},

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,8 +22,12 @@ func listen(path string) (*net.UnixListener, error) {
 		if info.Mode().Type() != fs.ModeSocket {
 			return nil, fmt.Errorf("%s is there and is no socket: move it away, or give another --socket", path)
 		}
-		if nc, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		// Only a socket that refuses is nobody's; a busy daemon says otherwise.
+		nc, err := net.DialTimeout("unix", path, time.Second)
+		if err == nil {
 			nc.Close()
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, fmt.Errorf("another daemon listens on %s: stop it, or give another --socket", path)
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"looptape/cmd/internal/manifest"
@@ -46,10 +45,10 @@ func (s *Server) paneGet(ctx context.Context, r *request) (any, error) {
 	info.Ended, info.Exit = w.ended()
 	err = p.View(ctx, func(t *replay.Terminal, _ bool) {
 		b := t.Bounds()
-		info.Title, info.Cols, info.Rows = strings.ToValidUTF8(t.Title(), "\uFFFD"), b.Cols, b.Rows
+		info.Title, info.Cols, info.Rows = t.Title(), b.Cols, b.Rows
 		info.Screen, info.Epoch, info.Offset = b.Screen, b.Epoch, t.Offset()
 		if cwd := t.Cwd(); cwd != "" {
-			info.Cwd = strings.ToValidUTF8(cwd, "\uFFFD")
+			info.Cwd = cwd
 		}
 		// Between two batches, so that durable is never above offset.
 		info.Durable, info.Oldest = p.Log().Durable(), p.Log().Oldest()

@@ -19,11 +19,11 @@ func (s *Server) paneKill(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	if p.Signal == nil {
-		return map[string]string{"pane": r.id}, w.live.HangUp(ctx)
+		return map[string]string{"pane": r.id}, liveError(w, w.live.HangUp(ctx))
 	}
 	sig, ok := recorder.ParseSignal(*p.Signal)
 	if !ok {
 		return nil, &wire.Error{Code: "invalid_params.signal", Message: "there is no signal " + *p.Signal, Data: map[string]string{"param": "signal"}}
 	}
-	return map[string]string{"pane": r.id}, w.live.Signal(ctx, sig)
+	return map[string]string{"pane": r.id}, liveError(w, w.live.Signal(ctx, sig))
 }

@@ -20,5 +20,5 @@ func (s *Server) paneResize(ctx context.Context, r *request) (any, error) {
 		Epoch  uint32 `json:"epoch"`
 		Cols   int    `json:"cols"`
 		Rows   int    `json:"rows"`
-	}{size.Offset, size.Epoch, size.Cols, size.Rows}, err
+	}{size.Offset, size.Epoch, size.Cols, size.Rows}, liveError(w, err)
 }

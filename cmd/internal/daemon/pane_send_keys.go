@@ -27,14 +27,14 @@ func (s *Server) paneSendKeys(ctx context.Context, r *request) (any, error) {
 	}
 	var modes replay.Modes
 	if err := w.live.View(ctx, func(t *replay.Terminal, _ bool) { modes = t.Modes() }); err != nil {
-		return nil, err
+		return nil, liveError(w, err)
 	}
 	input, err := p.encode(modes)
 	if err != nil {
 		return nil, err
 	}
 	offset, err := w.live.Write(ctx, input)
-	return map[string]uint64{"offset": offset}, err
+	return map[string]uint64{"offset": offset}, liveError(w, err)
 }
 
 // encode makes the bytes that the one of p's parameters that is given sends to a

@@ -28,5 +28,5 @@ func (s *Server) paneWrite(ctx context.Context, r *request) (any, error) {
 		input = *p.Data
 	}
 	offset, err := w.live.Write(ctx, input)
-	return map[string]uint64{"offset": offset}, err
+	return map[string]uint64{"offset": offset}, liveError(w, err)
 }

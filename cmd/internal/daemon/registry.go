@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -50,13 +51,13 @@ type paneRecord struct {
 	ID         uint64     `json:"id"`
 	Argv       []string   `json:"argv"`
 	Cwd        string     `json:"cwd"`
+	Cols       int        `json:"cols"` // when it was made
+	Rows       int        `json:"rows"`
 	Scrollback int        `json:"scrollback"`
 	Retain     uint64     `json:"retain"`
 	Started    time.Time  `json:"started"`
 	Ended      *time.Time `json:"ended,omitempty"`
 	Exit       *exit      `json:"exit,omitempty"`
-	// Archived says that the log ends in the mark of its recording's end.
-	Archived bool `json:"archived,omitempty"`
 }
 
 // exit is how a program ended, as results show it: exactly one is set.
@@ -200,10 +201,27 @@ func (r *registry) forget(id uint64) error {
 	return r.store.Delete(fmt.Sprintf("%s%d", windowKey, id))
 }
 
-func (r *registry) addWindow(w window) {
+// addWindow makes a window known, unless its session was killed meanwhile.
+func (r *registry) addWindow(w window) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.sessions[w.Session].Killed != nil {
+		return false
+	}
 	r.windows[w.ID], r.panes[w.Pane.ID] = &w, &w
+	return true
+}
+
+// recordExit notes how the program of a window ended: durably first, so that an
+// exit that anybody saw outlives a crash. On a disk that takes nothing it is
+// shown all the same.
+func (r *registry) recordExit(id uint64, how *exit, at *time.Time) error {
+	r.mu.Lock()
+	record := *r.windows[id]
+	r.mu.Unlock()
+	record.Pane.Exit, record.Pane.Ended = how, at
+	err := r.put(windowKey, id, record)
+	return errors.Join(err, r.updateWindow(id, func(w *window) { w.Pane.Exit, w.Pane.Ended = how, at }))
 }
 
 // setArchive says what the pane of a window is read from when it is not live.

@@ -14,10 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"looptape/capture"
 	"looptape/cmd/internal/grant"
 	"looptape/cmd/internal/wire"
-	"looptape/recorder"
 	"looptape/store"
 )
 
@@ -111,7 +109,7 @@ func (s *Server) serve(ctx context.Context, c Config, ready func()) (err error) 
 		return err
 	}
 	for _, w := range s.registry.allWindows() {
-		s.registry.setArchive(w.ID, s.archives.open(w.Pane.ID))
+		s.registry.setArchive(w.ID, s.archives.open(w.Pane, true))
 	}
 	listener, err := listen(c.Socket)
 	if err != nil {
@@ -201,22 +199,22 @@ func (s *Server) stop() {
 	s.watches.Wait()
 }
 
-// stopPane ends one recording.
+// stopPane ends one recording, and waits until its end is on disk.
 func (s *Server) stopPane(w window) {
-	w.live.Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
 	defer cancel()
-	err := w.live.Log().Sync(ctx)
-	if err == nil && w.live.Fault() == nil {
-		err = s.registry.updateWindow(w.ID, func(w *window) { w.Pane.Archived = true })
+	w.live.Stop()
+	err := w.archive.end(ctx)
+	if err == nil {
+		err = w.live.Log().Sync(ctx)
 	}
 	if err != nil {
 		s.logger.Error("the end of a recording is not on disk", "pane", w.Pane.ID, "err", err)
 	}
 }
 
-// watch follows a live pane and records how its program ended. It ends when
-// the recording does; stop waits for it.
+// watch follows a live pane and records how its program ended: first on disk,
+// then for everybody to see. It ends when the recording does; stop waits for it.
 func (s *Server) watch(w window) {
 	defer s.watches.Done()
 	select {
@@ -226,46 +224,28 @@ func (s *Server) watch(w window) {
 	s.running.Add(-1)
 	if e, ended, ok := w.live.Exit(); ok {
 		ended = ended.UTC()
-		if err := s.registry.updateWindow(w.ID, func(w *window) { w.Pane.Exit, w.Pane.Ended = newExit(e), &ended }); err != nil {
+		if err := s.registry.recordExit(w.ID, newExit(e), &ended); err != nil {
 			s.logger.Error("the exit of a program is not on disk", "pane", w.Pane.ID, "err", err)
 		}
 	}
 	<-w.live.Stopped()
 }
 
-// source is what the pane of w is read from.
-func (s *Server) source(ctx context.Context, w window) (capture.Pane, error) {
-	if w.live != nil {
-		select {
-		case <-w.live.Stopped(): // by a fault, or by the daemon's stop
-		default:
-			return w.live, nil
-		}
-	}
-	log, err := w.archive.ready(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return recording{w.archive, log}, nil
-}
-
-// state is the state of the pane of w.
+// state is the state of the pane of w: archived once it is no longer recorded
+// without its program having exited.
 func (w *window) state() string {
 	if w.live == nil {
 		return "archived"
 	}
+	if w.Pane.Ended != nil {
+		return "exited"
+	}
 	select {
 	case <-w.live.Stopped():
-		return "archived"
-	case <-w.live.Exited():
-		return "exited"
+		if _, _, ok := w.live.Exit(); !ok {
+			return "archived"
+		}
 	default:
-		return "running"
 	}
+	return "running"
 }
-
-// The two things that are read as a pane.
-var (
-	_ capture.Pane = (*recorder.Pane)(nil)
-	_ capture.Pane = recording{}
-)

@@ -26,7 +26,7 @@ type windowParams struct {
 	Retain     uint64            `json:"retain"`
 }
 
-func (s *Server) windowCreate(_ context.Context, r *request) (any, error) {
+func (s *Server) windowCreate(ctx context.Context, r *request) (any, error) {
 	var p windowParams
 	if err := r.decode(&p); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (s *Server) windowCreate(_ context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	if len(p.Argv) == 0 {
-		p.Argv = []string{shell()}
+		p.Argv = []string{p.shell()}
 	}
 	if err := p.check(); err != nil {
 		return nil, err
@@ -45,9 +45,11 @@ func (s *Server) windowCreate(_ context.Context, r *request) (any, error) {
 		s.running.Add(-1)
 		return nil, &wire.Error{Code: "limit.panes", Message: "the daemon runs as many programs as it can: end one", Data: map[string]int{"max": maxPanes}}
 	}
-	w, err := s.start(session, &p)
+	w, err := s.start(ctx, session, &p)
 	if err != nil {
-		s.running.Add(-1)
+		if w.archive == nil { // else its watch counts it
+			s.running.Add(-1)
+		}
 		return nil, err
 	}
 	return struct {
@@ -57,14 +59,18 @@ func (s *Server) windowCreate(_ context.Context, r *request) (any, error) {
 	}{formatID(manifest.Session, w.Session), formatID(manifest.Window, w.ID), formatID(manifest.Pane, w.Pane.ID)}, nil
 }
 
-// start makes the window: its record, its log, then the program. When the
-// program cannot be started, nothing of it stays.
-func (s *Server) start(in session, p *windowParams) (window, error) {
+// start makes the window: its record, its log, then the program. It returns
+// once the beginning of the log is durable. When the program cannot be started,
+// nothing of it stays.
+func (s *Server) start(ctx context.Context, in session, p *windowParams) (window, error) {
 	cwd := p.Cwd
 	if cwd == "" {
 		cwd, _ = os.Getwd()
 	}
-	w := s.registry.newWindow(in.ID, paneRecord{Argv: p.Argv, Cwd: cwd, Scrollback: p.Scrollback, Retain: p.Retain, Started: time.Now().UTC()})
+	w := s.registry.newWindow(in.ID, paneRecord{
+		Argv: p.Argv, Cwd: cwd, Cols: p.Cols, Rows: p.Rows,
+		Scrollback: p.Scrollback, Retain: p.Retain, Started: time.Now().UTC(),
+	})
 	if err := s.registry.put(windowKey, w.ID, w); err != nil {
 		return w, err
 	}
@@ -80,11 +86,15 @@ func (s *Server) start(in session, p *windowParams) (window, error) {
 	if err != nil {
 		return w, errors.Join(err, s.store.Remove(w.Pane.ID), s.registry.forget(w.ID))
 	}
-	w.archive = s.archives.open(w.Pane.ID)
-	s.registry.addWindow(w)
+	w.archive = s.archives.open(w.Pane, false)
+	if !s.registry.addWindow(w) {
+		w.live.HangUp(ctx)
+		w.live.Stop()
+		return w, errors.Join(notFound(manifest.Session, formatID(manifest.Session, in.ID)), s.store.Remove(w.Pane.ID), s.registry.forget(w.ID))
+	}
 	s.watches.Add(1)
 	go s.watch(w)
-	return w, nil
+	return w, log.Sync(ctx)
 }
 
 // check finds what no program can be started with.
@@ -130,7 +140,10 @@ func (p *windowParams) environment(id string) []string {
 }
 
 // shell is what runs in a window without argv.
-func shell() string {
+func (p *windowParams) shell() string {
+	if s := p.Env["SHELL"]; s != "" {
+		return s
+	}
 	if s := os.Getenv("SHELL"); s != "" {
 		return s
 	}

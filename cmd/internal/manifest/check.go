@@ -3,6 +3,7 @@ package manifest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -33,6 +34,9 @@ func (v *Verb) Check(params map[string]json.RawMessage) *Problem {
 		case given:
 			if problem := p.check(raw); problem != nil {
 				return problem
+			}
+			if p.Type == Integer && string(raw) == "-0" {
+				params[p.Name] = json.RawMessage("0")
 			}
 		case p.Required:
 			return &Problem{"missing", p.Name, fmt.Sprintf("%s needs %s: %s", v.Name, p.Name, p.Summary)}
@@ -65,13 +69,13 @@ func (p *Param) check(raw json.RawMessage) *Problem {
 		var b bool
 		return decode(raw, &b, p.Name, "true or false")
 	case Array:
-		var list []string
+		var list []text
 		return decode(raw, &list, p.Name, "an array of strings")
 	case Object:
-		var object map[string]string
+		var object map[string]text
 		return decode(raw, &object, p.Name, "an object whose values are strings")
 	case Bytes:
-		var data []byte
+		var data base64Text
 		return decode(raw, &data, p.Name, "a string in base64")
 	}
 	var s string
@@ -82,6 +86,26 @@ func (p *Param) check(raw json.RawMessage) *Problem {
 		return &Problem{"choice", p.Name, fmt.Sprintf("%s must be one of %s", p.Name, strings.Join(p.Choices, ", "))}
 	}
 	return nil
+}
+
+// text decodes a string and, unlike string itself, refuses null.
+type text string
+
+func (t *text) UnmarshalJSON(b []byte) error {
+	if b[0] != '"' {
+		return errors.New("not a string")
+	}
+	return json.Unmarshal(b, (*string)(t))
+}
+
+// base64Text decodes bytes in base64 and refuses an array of numbers.
+type base64Text []byte
+
+func (t *base64Text) UnmarshalJSON(b []byte) error {
+	if b[0] != '"' {
+		return errors.New("not a string")
+	}
+	return json.Unmarshal(b, (*[]byte)(t))
 }
 
 func decode(raw json.RawMessage, into any, name, want string) *Problem {

@@ -39,6 +39,10 @@ func TestCheck(t *testing.T) {
 		{`{"s":"x","o":[]}`, "type", "o"},
 		{`{"s":"x","o":{"k":1}}`, "type", "o"},
 		{`{"s":"x","d":"%"}`, "type", "d"},
+		{`{"s":"x","d":[104,105]}`, "type", "d"},
+		{`{"s":"x","a":["x",null]}`, "type", "a"},
+		{`{"s":"x","o":{"k":null}}`, "type", "o"},
+		{`{"s":"x","n":-0}`, "range", "n"},
 		{`{"s":"x","c":"z"}`, "choice", "c"},
 	} {
 		var params map[string]json.RawMessage

@@ -1,0 +1,30 @@
+package daemon
+
+import (
+	"context"
+
+	"looptape/capture"
+)
+
+// verifying holds one: verifying takes a core for as long as a log is long.
+var verifying = make(chan struct{}, 1)
+
+func (s *Server) paneVerify(ctx context.Context, r *request) (any, error) {
+	w, err := s.findPane(r)
+	if err != nil {
+		return nil, err
+	}
+	// The log as it is: an archive that was cut off by a crash is not finished for
+	// this, and one that is damaged need not be readable.
+	log, err := s.store.Log(w.Pane.ID)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case verifying <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-verifying }()
+	return capture.Verify(ctx, log, r.id, func(item capture.VerifyItem) error { return r.Item(ctx, item) })
+}
