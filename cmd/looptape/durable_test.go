@@ -1,0 +1,153 @@
+package main_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"looptape/cmd/internal/wire"
+)
+
+// TestAnsweredIsDurable kills the daemon right behind an answer: what was
+// answered is still true afterwards.
+func TestAnsweredIsDurable(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	rounds := 10
+	if testing.Short() {
+		rounds = 3
+	}
+	for range rounds {
+		c := s.client()
+		done := s.run(c, 80, 24, "sh", "-c", "echo hi; exit 7")
+		var ended exitInfo
+		for deadline := time.Now().Add(patience); ended.Exit == nil && time.Now().Before(deadline); {
+			ended = call[exitInfo](s, c, "pane.get", obj{"pane": done})
+		}
+		fresh := s.run(c, 33, 7, "sleep", "1000")
+		s.end(syscall.SIGKILL)
+
+		s.start()
+		c = s.client()
+		// The pane that was just made can be read.
+		if got := call[exitInfo](s, c, "pane.get", obj{"pane": fresh}); got.State != "archived" || got.Cols != 33 || got.Rows != 7 {
+			t.Fatalf("a pane of the last moment: %+v", got)
+		}
+		if raw := s.raw(c, fresh); len(raw) != 0 {
+			t.Fatalf("it has recorded %q", raw)
+		}
+		// The exit that was seen is still known.
+		if got := call[exitInfo](s, c, "pane.get", obj{"pane": done}); got.Exit == nil || got.Exit.Code == nil || *got.Exit.Code != 7 {
+			t.Fatalf("the exit that was seen is lost: %+v", got)
+		}
+	}
+}
+
+type exitInfo struct {
+	State      string
+	Cols, Rows int
+	Offset     uint64
+	Exit       *struct{ Code *int }
+}
+
+// TestOneGapACrash: however often the daemon is killed while it puts a log in
+// order, there is one gap, of one size.
+func TestOneGapACrash(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	c := s.client()
+	pane := s.run(c, 80, 24, "sh", "-c", "printf abc; exec sleep 1000")
+	s.until(c, pane, "durable", func(p paneInfo) bool { return p.Durable == 3 })
+	s.end(syscall.SIGKILL)
+	var offset uint64
+	for i := range 8 {
+		s.start()
+		c = s.client()
+		got := call[exitInfo](s, c, "pane.get", obj{"pane": pane})
+		if offset == 0 {
+			offset = got.Offset
+		}
+		if got.Offset != offset {
+			t.Fatalf("after crash %d the pane ends at %d, after the first at %d", i+1, got.Offset, offset)
+		}
+		a := call[sinceAnswer](s, c, "pane.capture_since", obj{"pane": pane, "since": 0, "format": "raw", "keep": "tail", "max_bytes": 2})
+		if string(a.Data) != "bc" || a.From != 1 || !a.More {
+			t.Fatalf("the newest bytes in front of the gap: %+v", a)
+		}
+		time.Sleep(time.Duration(i*2) * time.Millisecond)
+		s.end(syscall.SIGKILL)
+	}
+}
+
+// TestKillRacesCreate: a session that is killed while a window is made in it has
+// no program left.
+func TestKillRacesCreate(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	c := s.client()
+	for i := range 20 {
+		session := call[struct{ Session string }](s, c, "session.create", obj{}).Session
+		made := make(chan error, 1)
+		go func() {
+			_, err := c.Call(s.ctx, "window.create", obj{"session": session, "argv": []string{"sleep", "1000"}})
+			made <- err
+		}()
+		time.Sleep(time.Duration(i) * 300 * time.Microsecond)
+		call[obj](s, c, "session.kill", obj{"session": session})
+		var e *wire.Error
+		if err := <-made; err != nil && (!errors.As(err, &e) || e.Code != "not_found.session") {
+			t.Fatalf("window.create: %v", err)
+		}
+		type list struct {
+			Panes []struct{ Pane, State string }
+		}
+		for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+			if running := call[list](s, c, "pane.list", obj{"session": session, "state": "running"}); len(running.Panes) == 0 {
+				break
+			} else if time.Now().After(deadline) {
+				t.Fatalf("still running: %+v", running)
+			}
+		}
+	}
+}
+
+// TestCrashOnFullDisk: on a disk that is full after a crash, what was recorded
+// can be read, and the daemon can be stopped.
+func TestCrashOnFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := smallDisk(t, "64m")
+	s := &server{t: t, ctx: t.Context(), dir: filepath.Join(disk, "s")}
+	s.start()
+	t.Cleanup(func() { s.end(syscall.SIGKILL) })
+	c := s.client()
+	pane := s.run(c, 80, 24, "sh", "-c", "seq 1 1000; exec sleep 1000")
+	s.until(c, pane, "durable", func(p paneInfo) bool { return p.Durable == 4893 })
+	s.end(syscall.SIGKILL)
+	s.start() // there is space for the start, and then no more
+	fill := fillUp(t, disk)
+	c = s.client()
+	if got := call[exitInfo](s, c, "pane.get", obj{"pane": pane}); got.State != "archived" {
+		t.Errorf("%+v", got)
+	}
+	if raw := s.raw(c, pane); len(raw) != 4893 {
+		t.Errorf("%d bytes", len(raw))
+	}
+	began := time.Now()
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	ended := make(chan struct{})
+	go func() { s.cmd.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		t.Logf("stopped after %v", time.Since(began))
+	case <-time.After(patience):
+		t.Error("SIGTERM does not end the daemon")
+	}
+	s.cmd.Process.Kill()
+	s.cmd = nil
+	if err := os.Remove(fill); err != nil {
+		t.Fatal(err)
+	}
+}
