@@ -14,8 +14,10 @@ build: ## bin/looptape
 test: tools ## every test, with the seeds of the fuzz targets
 	$(GO) test ./...
 
-race: tools ## the concurrent packages under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -short ./store ./recorder ./capture ./cmd/...
+race: tools ## the concurrent packages, and a real daemon, under the race detector
+	@sh .ci/tools gcc
+	CGO_ENABLED=1 $(GO) test -race -short ./store ./recorder ./capture ./cmd/internal/...
+	CGO_ENABLED=1 $(GO) test -race -short -run 'TestScript|TestAnswered|TestKillRaces' ./cmd/looptape
 
 lint: ## formatting, vet, staticcheck, and the other platforms
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'these files are not gofmt-ed'; exit 1; }
