@@ -14,19 +14,42 @@
 //
 //	max_frame   default 1048576, lowest 4096, ceiling 67108864 (bytes)
 //	id          integer, 0 .. 2^53-1, chosen by the client, one request at a time
-//	in flight   at most 64 requests a connection; further frames are not read
-//	            until one of them ends
-//	queue       at most 64 frames to a client; a client that reads nothing for
-//	            30 s is dropped
+//	in flight   at most 64 requests a connection, their lines together at most
+//	            its memory (below); one more is answered limit.requests
+//	memory      of a connection two frames, at least 8 MiB; of all connections
+//	            384 MiB; and 64 KiB a connection for what needs no handler
+//	a client that reads nothing
+//	            is dropped after 30 s; after 1 s when others wait for memory and
+//	            it holds more than 1/1024 of it
+//	stop        clients have 1 s to read what is left
+//	half close  a client that sends no more has 40 s to get its answers; one that
+//	            went away loses them at once (Linux)
+//
+// # Memory
+//
+// A request that runs has a whole frame reserved, of its connection's memory and
+// of that of all; an answer or an item takes what it is long until it is written.
+// So no handler runs ahead of what its client reads, and those of a client with
+// frames of 64 MiB run two at a time, of all such clients five. A handler that
+// waits therefore does so within [Call.Wait], which gives the frame back
+// meanwhile; between the items of a stream [Call.Item] does. Nobody waits for a
+// connection's memory, or for a new frame of the common memory, while it holds
+// some: there is no deadlock. A handler may take more than a frame for a moment,
+// while it and encoding/json work. What clients send is bounded a connection, not
+// in all: 64 MiB for the line that is being read and 128 MiB for requests in
+// flight, if it asked for such frames.
 //
 // Answers come in the order in which requests end. cancel {"id":N} ends a
 // request early. A frame that is no request (bad JSON, too long, no hello) is
 // answered by a protocol.* error with a null id, and the connection is closed:
-// behind it nobody knows where the next frame starts.
+// behind it nobody knows where the next frame starts. A client that is not served
+// at all is told so in the same way ([Refuse]). An error that does not fit
+// max_frame is answered without its data, and with 512 bytes of its message.
 //
 // # Text
 //
-// Strings escape what JSON requires and nothing else, so that the length of a
+// Strings escape what JSON requires and nothing else (but a json.RawMessage keeps
+// the escapes that it has), so that the length of a
 // frame follows from the length of its text (seed 000, section 5). [Marshal]
 // and [StringLen] are the two halves of that rule.
 //

@@ -23,48 +23,75 @@ func marshalResult(v any) ([]byte, error) { return marshal(v, true) }
 
 func marshal(v any, bounded bool) ([]byte, error) {
 	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
+	if err := encode(&buf, v, bounded); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+// encodeFrame is a frame to a client whose body is a result.
+func encodeFrame(id int64, name string, v any) ([]byte, error) {
+	var buf bytes.Buffer
+	buf.Write(frameHead(&id, name))
+	if err := encode(&buf, v, true); err != nil {
+		return nil, err
+	}
+	buf.WriteString("}\n")
+	return buf.Bytes(), nil
+}
+
+// encode appends v.
+func encode(buf *bytes.Buffer, v any, bounded bool) error {
+	head := buf.Len()
+	enc := json.NewEncoder(buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return nil, &Error{Code: "internal.result", Message: "the result cannot be written as JSON: " + err.Error()}
+		return &Error{Code: "internal.result", Message: "the result cannot be written as JSON: " + err.Error()}
 	}
-	return plain(bytes.TrimSuffix(buf.Bytes(), []byte{'\n'}), bounded)
+	n, err := plain(buf.Bytes()[head:buf.Len()-1], bounded) // without the encoder's LF
+	buf.Truncate(head + n)
+	return err
 }
 
 // plain rewrites, in place, the escapes that encoding/json makes beyond what
 // JSON requires (U+2028, U+2029, U+FFFD), and refuses integers that are too
-// large if they are bounded. It relies on src being encoding/json's own output.
-func plain(src []byte, bounded bool) ([]byte, error) {
-	out, inString := src[:0], false
+// large if they are bounded. src is valid JSON; what else is escaped in it comes
+// from a json.RawMessage and stays as it is, halves of surrogate pairs among it.
+// It returns the length that is
+// left.
+func plain(src []byte, bounded bool) (int, error) {
+	out, from, inString := src[:0], 0, false // src[from:i] is yet to be copied
 	for i := 0; i < len(src); {
-		c := src[i]
-		switch {
+		n := 1
+		switch c := src[i]; {
 		case !inString && c >= '0' && c <= '9':
-			n := number(src[i:])
+			n = number(src[i:])
 			if bounded && tooLarge(src[i:i+n]) {
-				return nil, &Error{Code: "internal.result", Message: fmt.Sprintf("the result holds %s, which is above 2^53-1", src[i:i+n])}
+				return 0, &Error{Code: "internal.result", Message: fmt.Sprintf("the result holds %s, which is above 2^53-1", src[i:i+n])}
 			}
-			out = append(out, src[i:i+n]...)
-			i += n
-			continue
 		case c == '"':
 			inString = !inString
-		case c == '\\' && i+5 < len(src) && src[i+1] == 'u':
-			if r, err := strconv.ParseUint(string(src[i+2:i+6]), 16, 32); err == nil && r >= 0x80 {
-				out = utf8.AppendRune(out, rune(r))
-				i += 6
-				continue
-			}
-			fallthrough
 		case c == '\\':
-			out = append(out, c, src[i+1])
-			i += 2
-			continue
+			n = 2
+			if r, ok := needless(src[i:]); ok {
+				out = utf8.AppendRune(append(out, src[from:i]...), r)
+				n = len(`\u0000`)
+				from = i + n
+			}
 		}
-		out = append(out, c)
-		i++
+		i += n
 	}
-	return out, nil
+	return len(append(out, src[from:]...)), nil
+}
+
+// needless says whether b begins with an escape of encoding/json's that JSON
+// does not require, and for which character it stands.
+func needless(b []byte) (rune, bool) {
+	if len(b) < len(`\u0000`) || b[1] != 'u' {
+		return 0, false
+	}
+	r, err := strconv.ParseUint(string(b[2:6]), 16, 32)
+	return rune(r), err == nil && (r == 0x2028 || r == 0x2029 || r == 0xFFFD)
 }
 
 // number is the length of the number that b begins with, without its sign.

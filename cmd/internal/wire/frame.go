@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"unicode/utf8"
 )
 
 // Limits of a frame, in bytes, its LF included (contract.md section 2).
@@ -53,10 +54,10 @@ type reply struct {
 	Err  *Error          `json:"error"`
 }
 
-// frame is a frame to a client, as the server writes it: body is JSON.
-func frame(id *int64, name string, body []byte) []byte {
-	f := make([]byte, 0, len(body)+48)
-	f = append(f, `{"id":`...)
+// frameHead is what a frame to a client begins with; its body, which is JSON,
+// and }LF follow.
+func frameHead(id *int64, name string) []byte {
+	f := append(make([]byte, 0, 48), `{"id":`...)
 	if id == nil {
 		f = append(f, "null"...)
 	} else {
@@ -64,17 +65,39 @@ func frame(id *int64, name string, body []byte) []byte {
 	}
 	f = append(f, `,"`...)
 	f = append(f, name...)
-	f = append(f, `":`...)
-	f = append(f, body...)
-	return append(f, "}\n"...)
+	return append(f, `":`...)
 }
 
-func errorFrame(id *int64, e *Error) []byte {
+const (
+	shortCode    = 64  // bytes of a code
+	shortMessage = 512 // bytes of a message: with every one escaped it fits LowestMaxFrame
+)
+
+// errorFrame is an error as a frame of at most limit bytes, which is at least
+// LowestMaxFrame: one that does not fit loses its data and the end of its message.
+func errorFrame(id *int64, e *Error, limit int) []byte {
 	body, err := Marshal(e)
 	if err != nil {
 		body, _ = Marshal(AsError(err))
 	}
-	return frame(id, "error", body)
+	f := append(append(frameHead(id, "error"), body...), "}\n"...)
+	if len(f) <= limit {
+		return f
+	}
+	return errorFrame(id, &Error{Code: head(e.Code, shortCode), Message: head(e.Message, shortMessage)}, limit)
+}
+
+// head is s, or as many whole characters of its first n bytes as leave room for
+// an ellipsis.
+func head(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	n -= len("…")
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
 }
 
 // errFrameSize says that a frame is longer than max_frame.
@@ -90,6 +113,9 @@ type frames struct {
 // next returns the next line without its LF, valid until the next call. io.EOF
 // means that the peer closed between two frames, io.ErrUnexpectedEOF within one.
 func (f *frames) next() ([]byte, error) {
+	if cap(f.buf) > DefaultMaxFrame {
+		f.buf = nil // a large request is rare, a connection may last
+	}
 	f.buf = f.buf[:0]
 	for {
 		part, err := f.r.ReadSlice('\n')

@@ -8,18 +8,33 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
+	"os"
 	"sync"
 	"time"
 )
 
 const (
 	maxInFlight   = 64
-	writeQueue    = 64
-	writeDeadline = 30 * time.Second
 	helloDeadline = 30 * time.Second
 	lastAnswers   = 40 * time.Second // longer than any verb waits
+	// hangUpTick is how soon a client is missed that goes away after it has
+	// closed its sending half.
+	hangUpTick = 100 * time.Millisecond
 )
+
+// Memory, in bytes. A request that runs takes a frame; an answer that waits for
+// its client takes what it is long.
+const (
+	frameOverhead = 256       // that a frame takes beside its text
+	ownFrames     = 2         // frames of a connection
+	ownLeast      = 8 << 20   // of a connection, however small its frames
+	controlBytes  = 64 << 10  // of a connection, for what its reader answers
+	sharedBytes   = 384 << 20 // of all connections
+	fairParts     = 1024      // holders of less than one such part are left alone
+)
+
+// shared is the memory that all connections of the process share.
+var shared = newBudget(sharedBytes)
 
 // Handler gives requests their meaning. Its methods are called from many
 // goroutines.
@@ -32,121 +47,151 @@ type Handler interface {
 	Call(ctx context.Context, c *Call) (result any, err error)
 }
 
-// Call is one request.
-type Call struct {
-	Caller any
-	Verb   string
-	Params map[string]json.RawMessage
-	// Room is the size of the largest result, as JSON, that fits the answer.
-	Room int
-
-	id   int64
-	conn *conn
-}
-
-// Item sends one item of a stream. It blocks while the client's queue is full;
-// an error means that there is nobody to stream to any more.
-func (c *Call) Item(ctx context.Context, v any) error {
-	raw, err := marshalResult(v)
-	if err != nil {
-		return err
-	}
-	return c.conn.send(ctx, frame(&c.id, "item", raw))
-}
-
 // conn is one accepted connection. Its reader is the goroutine that called
 // Serve; writer is the only one that writes; each request has one of its own.
 type conn struct {
-	nc       net.Conn
-	h        Handler
-	max      int
-	caller   any
-	out      chan []byte
-	gone     context.Context // ends when nothing can be written any more
-	hangUp   context.CancelFunc
-	inFlight chan struct{}
+	nc      net.Conn
+	h       Handler
+	max     int // fixed, like own, once hello is answered
+	caller  any
+	own     *budget // of this connection, for its requests
+	control *budget // of this connection, for what the reader answers
+	shared  *budget // of all
+	out     queue
+	gone    context.Context // ends when nothing can be written any more
+	hangUp  context.CancelFunc
 
 	mu      sync.Mutex
-	cancels map[int64]context.CancelFunc // of the requests in flight
+	flights map[int64]*flight // the requests in flight
+	inBytes int               // of their lines
+	stop    time.Time         // when gone ended; the reader reads no more
+}
+
+// flight is a request that has not been answered yet.
+type flight struct {
+	cancel    context.CancelFunc
+	cancelled bool // by the client
+	size      int  // bytes of its line
 }
 
 // Serve speaks with one client until it goes away, ctx ends, or it breaks the
 // protocol; then nc is closed and every request of it has ended.
-func Serve(ctx context.Context, nc net.Conn, h Handler) {
+func Serve(ctx context.Context, nc net.Conn, h Handler) { serveConn(ctx, nc, h, shared) }
+
+func serveConn(ctx context.Context, nc net.Conn, h Handler, shared *budget) {
 	gone, hangUp := context.WithCancel(ctx)
 	c := &conn{
 		nc: nc, h: h, max: DefaultMaxFrame,
-		out: make(chan []byte, writeQueue), gone: gone, hangUp: hangUp,
-		inFlight: make(chan struct{}, maxInFlight),
-		cancels:  make(map[int64]context.CancelFunc),
+		control: newBudget(controlBytes), shared: shared,
+		out: queue{wake: make(chan struct{}, 1)}, gone: gone, hangUp: hangUp,
+		flights: make(map[int64]*flight),
 	}
 	written := make(chan struct{})
 	go c.write(written)
-	stop := context.AfterFunc(gone, func() { nc.SetReadDeadline(time.Unix(1, 0)) })
+	defer context.AfterFunc(gone, c.halt)()
 	var requests sync.WaitGroup
-	c.read(&requests)
-	// A client may close its sending half and still wait for its answers.
-	grace := time.AfterFunc(lastAnswers, c.cancelAll)
+	if !c.read(&requests) {
+		hangUp()
+	}
+	answered, lingered := make(chan struct{}), make(chan struct{})
+	go c.linger(answered, lingered)
 	requests.Wait()
-	grace.Stop()
-	close(c.out)
+	close(answered)
+	<-lingered
+	c.out.close()
 	<-written
-	stop()
 	hangUp()
 	nc.Close()
 }
 
-// write sends what is queued. It ends when out is closed, and takes and drops
-// the rest once the client no longer reads. Serve waits for it.
-func (c *conn) write(done chan<- struct{}) {
+// Refuse tells a client that was never served why, and closes the connection
+// within a second.
+func Refuse(nc net.Conn, e *Error) {
+	defer nc.Close()
+	nc.SetWriteDeadline(time.Now().Add(lastWrites))
+	nc.Write(errorFrame(nil, e, LowestMaxFrame))
+}
+
+// halt ends the reading, for good.
+func (c *conn) halt() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stop = time.Now()
+	c.nc.SetReadDeadline(time.Unix(1, 0))
+}
+
+// readUntil is SetReadDeadline while there is no halt.
+func (c *conn) readUntil(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stop.IsZero() {
+		c.nc.SetReadDeadline(t)
+	}
+}
+
+// stopped says whether halt was called, and when.
+func (c *conn) stopped() (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stop, !c.stop.IsZero()
+}
+
+// linger hangs up when the client goes away before everything is answered, or
+// takes too long. A client may close its sending half and still wait for its
+// answers. It ends when answered is closed; Serve waits for it.
+func (c *conn) linger(answered <-chan struct{}, done chan<- struct{}) {
 	defer close(done)
-	for frame := range c.out {
-		if c.gone.Err() != nil {
-			c.nc.SetWriteDeadline(time.Now().Add(time.Second))
-		} else {
-			c.nc.SetWriteDeadline(time.Now().Add(writeDeadline))
-		}
-		if _, err := c.nc.Write(frame); err != nil {
+	tick := time.NewTicker(hangUpTick)
+	defer tick.Stop()
+	patience := time.NewTimer(lastAnswers)
+	defer patience.Stop()
+	for {
+		if hungUp(c.nc) {
 			c.hangUp()
-			for range c.out {
-			}
+		}
+		select {
+		case <-answered:
 			return
+		case <-c.gone.Done():
+			return
+		case <-patience.C:
+			c.hangUp()
+		case <-tick.C:
 		}
 	}
 }
 
-// read takes frames until there can be no more.
-func (c *conn) read(requests *sync.WaitGroup) {
+// read takes frames until there can be no more. It returns false when that is
+// because the connection broke.
+func (c *conn) read(requests *sync.WaitGroup) bool {
 	in := &frames{r: bufio.NewReaderSize(c.nc, 16<<10), max: c.max}
-	c.nc.SetReadDeadline(time.Now().Add(helloDeadline))
+	c.readUntil(time.Now().Add(helloDeadline))
 	greeted := false
 	for {
 		line, err := in.next()
 		if errors.Is(err, errFrameSize) {
-			c.fatal(frameSize(in.max))
+			c.say(nil, frameSize(in.max))
 			c.skipRest()
-			return
+			return true
 		}
 		if err != nil {
-			return
+			return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrDeadlineExceeded)
 		}
 		r, perr := parseRequest(line)
 		if perr != nil {
-			c.fatal(perr)
-			return
+			c.say(nil, perr)
+			return true
 		}
 		if !greeted {
 			if !c.hello(r) {
-				return
+				return true
 			}
 			greeted, in.max = true, c.max
-			if c.gone.Err() == nil {
-				c.nc.SetReadDeadline(time.Time{})
-			}
+			c.readUntil(time.Time{})
 			continue
 		}
-		if !c.dispatch(r, requests) {
-			return
+		if !c.dispatch(r, len(line), requests) {
+			return true
 		}
 	}
 }
@@ -154,91 +199,29 @@ func (c *conn) read(requests *sync.WaitGroup) {
 // skipRest reads what the client is still sending, for a moment: closing a
 // socket with unread bytes would reset it and take the error answer along.
 func (c *conn) skipRest() {
-	c.nc.SetReadDeadline(time.Now().Add(time.Second))
+	c.readUntil(time.Now().Add(time.Second))
 	io.CopyN(io.Discard, c.nc, CeilingMaxFrame)
 }
 
-func (c *conn) hello(r request) bool {
-	if *r.Verb != "hello" {
-		c.fatal(&Error{Code: "protocol.hello", Message: fmt.Sprintf("the first request must be hello, not %q", *r.Verb)})
-		return false
-	}
-	welcome, err := c.greet(r.Params)
-	if err != nil {
-		c.send(c.gone, errorFrame(r.ID, AsError(err)))
-		return false
-	}
-	raw, err := Marshal(welcome)
-	if err != nil {
-		return false
-	}
-	return c.send(c.gone, frame(r.ID, "ok", raw)) == nil
-}
-
-func (c *conn) greet(params map[string]json.RawMessage) (Welcome, error) {
-	h, err := parseHello(params)
-	if err != nil {
-		return Welcome{}, err
-	}
-	caller, name, err := c.h.Hello(h)
-	if err != nil {
-		return Welcome{}, err
-	}
-	c.caller = caller
-	if h.MaxFrame != nil {
-		c.max = min(*h.MaxFrame, CeilingMaxFrame)
-	}
-	server, format := c.h.Server()
-	return Welcome{Proto: Proto, Server: server, ManifestFormat: format, MaxFrame: c.max, Caller: name}, nil
-}
-
-func parseHello(params map[string]json.RawMessage) (Hello, error) {
-	var h Hello
-	fields := map[string]any{"proto": &h.Proto, "client": &h.Client, "token": &h.Token, "max_frame": &h.MaxFrame}
-	for name, raw := range params {
-		into, known := fields[name]
-		if !known {
-			return h, invalidHello("unknown", name, fmt.Sprintf("hello has no parameter %s", name))
-		}
-		if err := json.Unmarshal(raw, into); err != nil {
-			return h, invalidHello("type", name, fmt.Sprintf("hello: %s has the wrong type", name))
-		}
-	}
-	if _, ok := params["proto"]; !ok {
-		return h, invalidHello("missing", "proto", "hello needs proto, the version of the protocol")
-	}
-	if h.Proto != Proto {
-		return h, &Error{
-			Code:    "unsupported.proto",
-			Message: fmt.Sprintf("this daemon speaks protocol %d, the client %d: use the looptape of the same version, or restart the daemon", Proto, h.Proto),
-			Data:    map[string]int{"proto": Proto},
-		}
-	}
-	if h.MaxFrame != nil && *h.MaxFrame < LowestMaxFrame {
-		return h, invalidHello("range", "max_frame", fmt.Sprintf("max_frame must be at least %d", LowestMaxFrame))
-	}
-	return h, nil
-}
-
-func invalidHello(reason, param, message string) *Error {
-	return &Error{Code: "invalid_params." + reason, Message: message, Data: map[string]string{"param": param}}
-}
-
 // dispatch starts a request; false means that the connection is over.
-func (c *conn) dispatch(r request, requests *sync.WaitGroup) bool {
+func (c *conn) dispatch(r request, size int, requests *sync.WaitGroup) bool {
 	if *r.Verb == "cancel" {
 		return c.cancel(r)
 	}
-	select {
-	case c.inFlight <- struct{}{}:
-	case <-c.gone.Done():
-		return false
-	}
 	ctx, cancel := context.WithCancel(c.gone)
-	if !c.register(*r.ID, cancel) {
+	taken, full := c.register(*r.ID, &flight{cancel: cancel, size: size})
+	switch {
+	case taken:
 		cancel()
-		c.fatal(malformed(fmt.Sprintf("the id %d is still in use", *r.ID)))
+		c.say(nil, malformed(fmt.Sprintf("the id %d is still in use", *r.ID)))
 		return false
+	case full:
+		cancel()
+		return c.say(r.ID, &Error{
+			Code:    "limit.requests",
+			Message: fmt.Sprintf("a connection may have %d requests in flight, of %d bytes in all: wait for an answer first", maxInFlight, c.own.size),
+			Data:    map[string]int{"requests": maxInFlight, "bytes": c.own.size},
+		})
 	}
 	requests.Add(1)
 	go c.serve(ctx, r, requests)
@@ -249,92 +232,97 @@ func (c *conn) dispatch(r request, requests *sync.WaitGroup) bool {
 // bounds; Serve waits for it.
 func (c *conn) serve(ctx context.Context, r request, requests *sync.WaitGroup) {
 	defer requests.Done()
-	defer func() { <-c.inFlight }()
 	call := &Call{Caller: c.caller, Verb: *r.Verb, Params: r.Params, Room: c.max - envelope(*r.ID), id: *r.ID, conn: c}
-	result, err := c.h.Call(ctx, call)
-	cancelled := ctx.Err() != nil
-	c.unregister(*r.ID)
+	f, err := call.run(ctx)
+	cancelled := c.unregister(*r.ID) // first: the answer allows the client another request
 	if err == nil {
-		var raw []byte
-		if raw, err = marshalResult(result); err == nil && len(raw) > call.Room {
-			err = resultSize(len(raw)+envelope(*r.ID), c.max)
-		}
-		if err == nil {
-			c.send(c.gone, frame(r.ID, "ok", raw))
-			return
-		}
+		call.answer(f, nil)
+		return
 	}
-	if cancelled {
-		err = &Error{Code: "timeout.cancelled", Message: "the request was cancelled"}
-	}
-	c.send(c.gone, errorFrame(r.ID, AsError(err)))
-}
-
-// envelope is the size of an answer around its result.
-func envelope(id int64) int {
-	return len(`{"id":,"ok":}`) + len(strconv.FormatInt(id, 10)) + 1
-}
-
-func resultSize(size, limit int) *Error {
-	return &Error{
-		Code:    "unsupported.result_size",
-		Message: fmt.Sprintf("the answer takes %d bytes, the connection allows %d: ask for less, or connect with a larger max_frame", size, limit),
-		Data:    map[string]int{"bytes": size, "max_frame": limit},
-	}
+	call.answer(nil, c.why(err, cancelled))
 }
 
 func (c *conn) cancel(r request) bool {
 	var id int64
 	if err := json.Unmarshal(r.Params["id"], &id); err != nil {
-		return c.send(c.gone, errorFrame(r.ID, invalidHello("type", "id", "cancel needs the integer id of a request"))) == nil
+		return c.say(r.ID, invalidHello("type", "id", "cancel needs the integer id of a request"))
 	}
 	c.mu.Lock()
-	cancel, ok := c.cancels[id]
-	c.mu.Unlock()
+	f, ok := c.flights[id]
 	if ok {
-		cancel()
+		f.cancelled = true
+		f.cancel()
 	}
-	raw, _ := Marshal(map[string]bool{"cancelled": ok})
-	return c.send(c.gone, frame(r.ID, "ok", raw)) == nil
+	c.mu.Unlock()
+	return c.sayOK(*r.ID, map[string]bool{"cancelled": ok})
 }
 
-func (c *conn) register(id int64, cancel context.CancelFunc) bool {
+// register admits a request, unless its id is taken or there are too many.
+func (c *conn) register(id int64, f *flight) (taken, full bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, taken := c.cancels[id]; taken {
+	_, taken = c.flights[id]
+	n := len(c.flights)
+	full = n >= maxInFlight || n > 0 && c.inBytes+f.size > c.own.size
+	if !taken && !full {
+		c.flights[id] = f
+		c.inBytes += f.size
+	}
+	return taken, full
+}
+
+// unregister says whether the client cancelled the request.
+func (c *conn) unregister(id int64) (cancelled bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.flights[id]
+	f.cancel()
+	delete(c.flights, id)
+	c.inBytes -= f.size
+	return f.cancelled
+}
+
+// weight is what a request that runs takes.
+func (c *conn) weight() int { return c.max + frameOverhead }
+
+// reserve waits for n bytes of the connection's memory and of everybody's.
+func (c *conn) reserve(ctx context.Context, n int) error {
+	if err := c.own.acquire(ctx, n); err != nil {
+		return err
+	}
+	err := c.shared.acquire(ctx, n)
+	if err != nil {
+		c.own.release(n)
+	}
+	return err
+}
+
+func (c *conn) free(n int) {
+	c.shared.release(n)
+	c.own.release(n)
+}
+
+// say queues an error for which nothing is reserved, shortened to what the
+// smallest frame holds. It waits while the client reads nothing; false means
+// that nobody reads any more.
+func (c *conn) say(id *int64, e *Error) bool {
+	return c.sayFrame(errorFrame(id, e, LowestMaxFrame))
+}
+
+// sayOK is say for a small result.
+func (c *conn) sayOK(id int64, result any) bool {
+	f, err := encodeFrame(id, "ok", result)
+	if err != nil || len(f) > c.max {
 		return false
 	}
-	c.cancels[id] = cancel
+	return c.sayFrame(f)
+}
+
+func (c *conn) sayFrame(f []byte) bool {
+	cost := len(f) + frameOverhead
+	if c.control.acquire(c.gone, cost) != nil {
+		return false
+	}
+	c.out.push(queued{f, cost, byReader})
 	return true
-}
-
-func (c *conn) unregister(id int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cancels[id]()
-	delete(c.cancels, id)
-}
-
-func (c *conn) cancelAll() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, cancel := range c.cancels {
-		cancel()
-	}
-}
-
-// fatal answers a frame that is no request; the caller then ends the connection.
-func (c *conn) fatal(e *Error) { c.send(c.gone, errorFrame(nil, e)) }
-
-// send queues one frame. It waits for room in the queue as long as ctx allows.
-func (c *conn) send(ctx context.Context, frame []byte) error {
-	if len(frame) > c.max {
-		return resultSize(len(frame), c.max)
-	}
-	select {
-	case c.out <- frame:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
