@@ -147,7 +147,38 @@ func TestCrashOnFullDisk(t *testing.T) {
 	}
 	s.cmd.Process.Kill()
 	s.cmd = nil
+
+	// On the full disk a new daemon reads, and says that it cannot record.
+	fillUp(t, disk)
+	s.start()
+	c = s.client()
+	if raw := s.raw(c, pane); len(raw) != 4893 {
+		t.Errorf("on the full disk %d bytes", len(raw))
+	}
+	if rows, _ := s.rows(c, pane); len(rows) != 1001 {
+		t.Errorf("on the full disk %d rows", len(rows))
+	}
+	var e *wire.Error
+	if _, err := c.Call(s.ctx, "session.create", obj{}); !errors.As(err, &e) || e.Code != "unavailable.storage" {
+		t.Errorf("session.create: %v", err)
+	}
+	if h := call[health](s, c, "doctor", obj{}); h.Store.State != "read-only" {
+		t.Errorf("doctor: %+v", h.Store)
+	}
+	if err := s.end(syscall.SIGTERM); err != nil {
+		t.Errorf("stop: %v\n%s", err, s.log)
+	}
+
+	// Once there is space, everything is as it was.
 	if err := os.Remove(fill); err != nil {
 		t.Fatal(err)
+	}
+	s.start()
+	c = s.client()
+	if raw := s.raw(c, pane); len(raw) != 4893 {
+		t.Errorf("with space again %d bytes", len(raw))
+	}
+	if next := s.run(c, 80, 24, "echo", "hi"); next == pane {
+		t.Errorf("the id %s is used again", next)
 	}
 }

@@ -127,12 +127,8 @@ func printFinding(w io.Writer, pane string, item capture.VerifyItem) {
 	if item.LostBytes > 0 {
 		fmt.Fprintf(w, "; %d bytes are lost", item.LostBytes)
 	}
-	switch {
-	case item.Kind != capture.VerifyDamage:
-	case item.End > item.Offset:
+	if item.End > item.Offset {
 		fmt.Fprintf(w, "; no screen behind it can be shown before offset %d", item.End)
-	case item.LostBytes == 0:
-		fmt.Fprint(w, "; nothing is lost by it but time")
 	}
 	fmt.Fprintln(w)
 }

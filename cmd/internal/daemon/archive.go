@@ -37,15 +37,16 @@ type archive struct {
 
 // archives is what the archives of a daemon share.
 type archives struct {
-	store *store.Store
-	slots chan struct{} // as many as may hydrate at once
+	store    *store.Store
+	readOnly bool          // no log can be finished
+	slots    chan struct{} // as many as may hydrate at once
 
 	mu   sync.Mutex
 	kept []*archive // those with a Terminal, the one read last at the end
 }
 
-func newArchives(st *store.Store) *archives {
-	return &archives{store: st, slots: make(chan struct{}, hydrationsAtOnce)}
+func newArchives(st *store.Store, readOnly bool) *archives {
+	return &archives{store: st, readOnly: readOnly, slots: make(chan struct{}, hydrationsAtOnce)}
 }
 
 func (all *archives) open(pane paneRecord, found bool) *archive {
@@ -94,7 +95,7 @@ func (a *archive) openLog(ctx context.Context) error {
 		return nil
 	}
 	log, err := a.all.store.Log(a.pane.ID)
-	if err == nil && a.found {
+	if err == nil && a.found && !a.all.readOnly {
 		log.SetRetain(a.pane.Retain)
 		err = a.finish(ctx, log)
 	}

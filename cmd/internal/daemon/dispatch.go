@@ -260,6 +260,7 @@ func wireError(err error) error {
 		{recorder.ErrInputTimeout, "timeout.input"},
 		{recorder.ErrCells, "limit.cells"},
 		{store.ErrFailed, "unavailable.storage"},
+		{store.ErrReadOnly, "unavailable.storage"},
 		{store.ErrClosed, "unavailable.stopping"},
 		{store.ErrEvicted, "not_found.evicted"},
 		{context.DeadlineExceeded, "timeout.request"},

@@ -73,6 +73,9 @@ func (s *Server) storeHealth() *storeHealth {
 		at := time.Unix(0, since).UTC()
 		h.State, h.FullSince = "full", &at
 	}
+	if s.readOnly {
+		h.State = "read-only"
+	}
 	if err := s.store.Err(); err != nil {
 		h.State, h.Error = "failed", err.Error()
 	}

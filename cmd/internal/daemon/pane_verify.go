@@ -2,8 +2,11 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"looptape/capture"
+	"looptape/store"
 )
 
 // verifying holds one: verifying takes a core for as long as a log is long.
@@ -17,6 +20,14 @@ func (s *Server) paneVerify(ctx context.Context, r *request) (any, error) {
 	// The log as it is: an archive that was cut off by a crash is not finished for
 	// this, and one that is damaged need not be readable.
 	log, err := s.store.Log(w.Pane.ID)
+	var damaged *store.DamagedError
+	if errors.As(err, &damaged) {
+		item := capture.VerifyItem{
+			Kind: capture.VerifyDamage, Offset: damaged.Offset, End: damaged.Offset,
+			What: fmt.Sprintf("the log cannot be opened, and all of it is lost: %v", damaged.Err),
+		}
+		return &capture.VerifyResult{Pane: r.id, Damages: 1}, r.Item(ctx, item)
+	}
 	if err != nil {
 		return nil, err
 	}

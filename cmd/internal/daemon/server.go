@@ -44,6 +44,7 @@ type Server struct {
 	logger   *slog.Logger
 	born     time.Time
 	store    *store.Store
+	readOnly bool // nothing can be recorded: the disk was full at the start
 	grants   *grant.Authority
 	registry *registry
 	archives *archives
@@ -70,33 +71,42 @@ func Serve(ctx context.Context, c Config, ready func()) error {
 	if err := PrepareDir(c.Dir); err != nil {
 		return err
 	}
-	st, err := openStore(c)
+	st, readOnly, err := openStore(c)
 	if err != nil {
 		return err
 	}
-	s := &Server{dir: c.Dir, logger: c.Logger, born: time.Now().UTC(), store: st, archives: newArchives(st)}
+	s := &Server{dir: c.Dir, logger: c.Logger, born: time.Now().UTC(), store: st, readOnly: readOnly, archives: newArchives(st, readOnly)}
 	s.life, s.endLife = context.WithCancel(context.Background())
 	err = s.serve(ctx, c, ready)
 	return errors.Join(err, st.Close())
 }
 
-func openStore(c Config) (*store.Store, error) {
+// openStore opens the store, on a full disk for reading only if it can.
+func openStore(c Config) (st *store.Store, readOnly bool, err error) {
 	path := filepath.Join(c.Dir, "store")
-	st, err := store.Open(path, store.Options{Logger: c.Logger, DiskCap: c.DiskCap})
+	o := store.Options{Logger: c.Logger, DiskCap: c.DiskCap}
+	st, err = store.Open(path, o)
+	if errors.Is(err, syscall.ENOSPC) {
+		o.ReadOnly = true
+		if st, rerr := store.Open(path, o); rerr == nil {
+			c.Logger.Warn("the disk is full: recordings can be read, nothing is recorded; free some space, then start again", "dir", c.Dir)
+			return st, true, nil
+		}
+	}
 	var damaged *store.DamagedError
 	switch {
 	case errors.Is(err, store.ErrLocked):
-		return nil, fmt.Errorf("another daemon runs in %s: talk to it, or give another --dir", c.Dir)
+		err = fmt.Errorf("another daemon runs in %s: talk to it, or give another --dir", c.Dir)
 	case errors.Is(err, store.ErrNotStore):
-		return nil, fmt.Errorf("%s holds something that is no store of looptape's: give another --dir", path)
+		err = fmt.Errorf("%s holds something that is no store of looptape's: give another --dir", path)
 	case errors.Is(err, store.ErrNewerVersion):
-		return nil, fmt.Errorf("%s was written by a newer looptape: use that one (%w)", path, err)
+		err = fmt.Errorf("%s was written by a newer looptape: use that one (%w)", path, err)
 	case errors.Is(err, syscall.ENOSPC):
-		return nil, fmt.Errorf("the disk of %s is full: free some space, then start again (%w)", c.Dir, err)
+		err = fmt.Errorf("the disk of %s is full: free some space, then start again (%w)", c.Dir, err)
 	case errors.As(err, &damaged):
-		return nil, fmt.Errorf("%s is damaged and was left as it is: move it away to start afresh, or restore it from a backup (%w)", path, err)
+		err = fmt.Errorf("%s is damaged and was left as it is: move it away to start afresh, or restore it from a backup (%w)", path, err)
 	}
-	return st, err
+	return st, false, err
 }
 
 // serve is Serve with the store open.

@@ -230,7 +230,7 @@ var Verbs = []Verb{
 			{Name: "pid", Type: Integer},
 			{Name: "started", Type: Time},
 			{Name: "store", Type: Object, Summary: "Only for callers who may manage *", Optional: true, Fields: []Field{
-				{Name: "state", Type: String, Choices: []string{"ok", "full", "failed"}},
+				{Name: "state", Type: String, Choices: []string{"ok", "full", "read-only", "failed"}},
 				{Name: "error", Type: String, Optional: true},
 				{Name: "disk_bytes", Type: Integer, Summary: "What the store takes"},
 				{Name: "free_bytes", Type: Integer, Summary: "What its file system has left"},
