@@ -20,6 +20,7 @@ var snapshotStreams = []string{
 	"0123456789wraps\x1b[44mcoloured and wraps\x1b[K\r\n\x1b[41m\x1b[2Kbg\x1b[m\x1b[999D\x1b[3X", "012345678漢字漢字漢字", "012345678漢\x1b[2Dx\x1b[H\x1b[3@",
 	"0123456789\x1b[S", "0123456789\x1b[T", "0123456789\x1b[2J", "0123456789\x1b[?1049h", "0123456789\x1b[?47hx\x1b[?47l", "ab\x1b[2D\x1b[31m\x1b[1@\x1b7\x1b[?1049h\x1b[42m\x1b7alt\x1b[?1049l",
 	"\x1b[?1049h\x1b7\x1b[3;3Hx\x1b[?1049l\x1b[2;2H", "👩\u200d👧\u200d", "🇩🇪🇫", "🇩\x1b[C🇪\x1b[1;3H🇫", "012345678❤\ufe0fx", "\x1b[?7l0123456789❤\ufe0f", "e\x1b[31m\u0301", "a\u0301\x1b[m", "漢\x1b[2D\x1b[3mx",
+	"\n\n\n\n\x1b[44m0123456789\x1b[ma\r\x1b[44mb\x1b[m", "\n\n\n\n\x1b[44m0123456789\x1b[m\x1b[7mabc\x1b[m\r\x1b[X", "\x1b[44m\x1b[?1049h\x1b[m\x1b[2Jx", "012345678漢\x1b[2Dx", "012345678漢\x1b[2D\x1b[2X",
 	"\u0600a\x1b[2;1H\u0600\x1b[2;2Hb", "x\x1b[5b", "x\x1b[31m\x1b[5b", "क\u094d", "\x1b]0;unfinished", "\x1b]8;;http://x\x1b", "\x1b[?20", "\x1b[38:2::1", "\x1b[1;;3", "\x1b[1$", "\x1b[1$ !", "\x1b[1<", "\x1b[<",
 	"\x1b( ", "\x1b(  ", "\x1bP1$q", "\x1bP$qm\x1b", "\x1bP1<x", "\x1bX", "\x1b_G", "\x1b", "\xe6\xbc", "\xf0\x9f\x98", "漢\xe6",
 }

@@ -18,7 +18,7 @@ func (l *Lexer) appendUnfinished(dst []byte) []byte {
 	case csiEntry, csiParam, csiInter, csiIgnore:
 		dst = l.appendOpening(append(dst, "\x1b["...))
 		if l.phase == csiIgnore {
-			dst = append(dst, l.spoiler())
+			dst = append(dst, '<') // out of place, except behind CSI
 		}
 	case oscString, oscEnd:
 		dst = append(dst, "\x1b]"...)
@@ -66,12 +66,4 @@ func (l *Lexer) appendOpening(dst []byte) []byte {
 		dst = append(dst, ';')
 	}
 	return append(dst, l.Inter()...)
-}
-
-// spoiler is a byte behind which a control sequence has no effect any longer.
-func (l *Lexer) spoiler() byte {
-	if l.ninter > 0 {
-		return '0'
-	}
-	return '<'
 }
