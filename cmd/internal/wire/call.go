@@ -12,7 +12,8 @@ import (
 //
 // While a handler runs, a whole max_frame of memory is reserved for what it
 // produces: of a client that reads nothing, only so many requests run as their
-// answers fit. A handler that waits for something says so by Wait.
+// answers fit. A handler that waits for something says so by Wait, and holds no
+// lock that other requests need while it is in Wait or Item.
 type Call struct {
 	Caller any
 	Verb   string
@@ -46,13 +47,14 @@ func (c *Call) Item(ctx context.Context, v any) error {
 }
 
 // Wait runs wait, during which the handler holds no large result: the memory
-// that is reserved for this request serves others meanwhile. Its error is wait's,
-// or ctx's when that ends before there is memory again.
-func (c *Call) Wait(ctx context.Context, wait func(context.Context) error) error {
+// that is reserved for this request serves others meanwhile. Afterwards it waits
+// for memory as long as ctx allows, which is the request's and has no deadline of
+// wait's. Its error is ctx's then, and otherwise wait's.
+func (c *Call) Wait(ctx context.Context, wait func() error) error {
 	c.leave()
-	err := wait(ctx)
-	if eerr := c.enter(ctx); err == nil {
-		err = eerr
+	err := wait()
+	if eerr := c.enter(ctx); eerr != nil {
+		return eerr
 	}
 	return err
 }

@@ -25,20 +25,6 @@
 //	half close  a client that sends no more has 40 s to get its answers; one that
 //	            went away loses them at once (Linux)
 //
-// # Memory
-//
-// A request that runs has a whole frame reserved, of its connection's memory and
-// of that of all; an answer or an item takes what it is long until it is written.
-// So no handler runs ahead of what its client reads, and those of a client with
-// frames of 64 MiB run two at a time, of all such clients five. A handler that
-// waits therefore does so within [Call.Wait], which gives the frame back
-// meanwhile; between the items of a stream [Call.Item] does. Nobody waits for a
-// connection's memory, or for a new frame of the common memory, while it holds
-// some: there is no deadlock. A handler may take more than a frame for a moment,
-// while it and encoding/json work. What clients send is bounded a connection, not
-// in all: 64 MiB for the line that is being read and 128 MiB for requests in
-// flight, if it asked for such frames.
-//
 // Answers come in the order in which requests end. cancel {"id":N} ends a
 // request early. A frame that is no request (bad JSON, too long, no hello) is
 // answered by a protocol.* error with a null id, and the connection is closed:
@@ -46,12 +32,26 @@
 // at all is told so in the same way ([Refuse]). An error that does not fit
 // max_frame is answered without its data, and with 512 bytes of its message.
 //
+// # Memory
+//
+// A request that runs has a whole frame reserved, of its connection's memory and
+// of that of all; an answer or an item takes what it is long until it is written.
+// So no handler runs ahead of what its client reads, and those of a client with
+// frames of 64 MiB run two at a time, of all such clients five. A handler that
+// waits therefore does so within [Call.Wait], which gives the frame back
+// meanwhile; between the items of a stream [Call.Item] does. There is no
+// deadlock: the connection's memory is taken first and that of all second, and
+// whoever waits for one holds nothing of it. A handler may take more than a frame
+// for a moment, while it and encoding/json work. What clients send is bounded a
+// connection, not in all: 64 MiB for the line that is being read and 128 MiB for
+// requests in flight, if it asked for such frames.
+//
 // # Text
 //
 // Strings escape what JSON requires and nothing else (but a json.RawMessage keeps
-// the escapes that it has), so that the length of a
-// frame follows from the length of its text (seed 000, section 5). [Marshal]
-// and [StringLen] are the two halves of that rule.
+// the escapes that it has), so that the length of a frame follows from the length
+// of its text (seed 000, section 5). [Marshal] and [StringLen] are the two halves
+// of that rule.
 //
 // The package knows frames, ids and errors. It knows no verb but hello and
 // cancel, and no rights: what a request means is the [Handler]'s business.

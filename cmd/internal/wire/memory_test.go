@@ -104,7 +104,7 @@ func TestStreamsShareMemory(t *testing.T) {
 			if err := c.Item(ctx, strings.Repeat("i", c.Room/8)); err != nil {
 				return nil, err
 			}
-			if err := c.Wait(ctx, func(context.Context) error { return nil }); err != nil {
+			if err := c.Wait(ctx, func() error { return nil }); err != nil {
 				return nil, err
 			}
 		}
@@ -157,5 +157,42 @@ func TestSilentClient(t *testing.T) {
 			t.Errorf("%d answers are queued", n)
 		}
 		<-ended
+	})
+}
+
+// TestWaiting: requests that wait take no memory and keep nobody from running;
+// when they go on, they stand in line like the others.
+func TestWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running atomic.Int32
+		h := handlerFunc(func(ctx context.Context, c *Call) (any, error) {
+			err := c.Wait(ctx, func() error {
+				time.Sleep(10 * time.Second)
+				return context.DeadlineExceeded
+			})
+			if n := running.Add(1); n > 2 {
+				t.Errorf("%d requests produce answers", n)
+			}
+			defer running.Add(-1)
+			time.Sleep(time.Second)
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			return nil, nil
+		})
+		near, far := net.Pipe()
+		defer near.Close()
+		go serveConn(t.Context(), far, h, newBudget(8<<20+2*frameOverhead))
+		p := greet(t, near, 4<<20)
+		began := time.Now()
+		for id := range 20 {
+			p.say(`{"id":%d,"verb":"x"}`, id)
+		}
+		for range 20 {
+			p.hear()
+		}
+		if d := time.Since(began); d != 20*time.Second { // one wait, and ten turns of two
+			t.Errorf("%v", d)
+		}
 	})
 }

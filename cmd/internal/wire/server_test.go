@@ -191,7 +191,7 @@ func TestStopWhileWriting(t *testing.T) {
 // reaches the others.
 func TestTooManyRequests(t *testing.T) {
 	waits := handlerFunc(func(ctx context.Context, c *Call) (any, error) {
-		err := c.Wait(ctx, func(ctx context.Context) error {
+		err := c.Wait(ctx, func() error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
