@@ -129,10 +129,11 @@ func (e *rawExport) frame(f store.Frame) error {
 
 // transcript writes every logical line once, when it leaves the screen for
 // good, and what is on the screen at the end (contract.md, section 9). A rule
-// line marks restarts and gaps.
+// line marks gaps, and restarts that something follows.
 type transcript struct {
 	w    io.Writer
 	t    *replay.Terminal
+	rule []byte // of a restart that nothing has followed yet
 	line []byte
 	err  error
 }
@@ -166,7 +167,11 @@ func (e *transcript) write(line []byte) {
 	if e.err != nil {
 		return
 	}
-	e.line = append(append(e.line[:0], line...), '\n')
+	e.line = e.line[:0]
+	if e.rule != nil {
+		e.line, e.rule = append(append(e.line, e.rule...), '\n'), nil
+	}
+	e.line = append(append(e.line, line...), '\n')
 	_, e.err = e.w.Write(e.line)
 }
 
@@ -178,7 +183,7 @@ func (e *transcript) frame(f store.Frame) error {
 		e.write(fmt.Appendf(nil, "---- looptape: up to %d bytes from offset %d on are missing ----", f.Lost, f.Offset))
 	case replay.MarkRestart:
 		e.t.FlushLines()
-		e.write(fmt.Appendf(nil, "---- looptape: the recording ended at offset %d, %s ----", f.Offset, at))
+		e.rule = fmt.Appendf(nil, "---- looptape: the recording ended at offset %d, %s ----", f.Offset, at)
 	}
 	if e.err == nil {
 		e.err = replay.Apply(e.t, f)

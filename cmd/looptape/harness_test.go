@@ -121,8 +121,14 @@ func (s *server) run(c *wire.Client, cols, rows int, argv ...string) (pane strin
 // raw is the recording of a pane, from its first byte on.
 func (s *server) raw(c *wire.Client, pane string) []byte {
 	s.t.Helper()
+	return []byte(s.export(c, pane, "raw"))
+}
+
+// export is what pane.export gives.
+func (s *server) export(c *wire.Client, pane, format string) string {
+	s.t.Helper()
 	var all bytes.Buffer
-	_, err := c.Stream(s.ctx, "pane.export", obj{"pane": pane, "format": "raw"}, func(item json.RawMessage) error {
+	_, err := c.Stream(s.ctx, "pane.export", obj{"pane": pane, "format": format}, func(item json.RawMessage) error {
 		var chunk struct{ Data []byte }
 		if err := json.Unmarshal(item, &chunk); err != nil {
 			return err
@@ -133,7 +139,7 @@ func (s *server) raw(c *wire.Client, pane string) []byte {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return all.Bytes()
+	return all.String()
 }
 
 // rows are all rows that a pane retains, by as many pages as it takes.
