@@ -1,0 +1,233 @@
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"looptape/checkpoint"
+	"looptape/replay"
+	"looptape/store"
+)
+
+const (
+	verifyFrames = 48
+	verifyFrame  = 32 << 10 // bytes of a frame
+	verifySpan   = 16       // frames of a span; in its middle stands another checkpoint
+)
+
+func openVerified(t *testing.T, dir string) *store.Store {
+	t.Helper()
+	st, err := store.Open(dir, store.Options{Logger: slog.New(slog.DiscardHandler), Ballast: -1, SegmentBytes: 64 << 10})
+	var damaged *store.DamagedError
+	if errors.As(err, &damaged) {
+		return nil // of what all logs need
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// recordVerified records pane 7 in dir: lines that do not compress. spoil may
+// change the state that becomes checkpoint number i.
+func recordVerified(t *testing.T, dir string, spoil func(i int, s *checkpoint.State)) {
+	t.Helper()
+	st := openVerified(t, dir)
+	log, err := st.Create(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(3, 3))
+	term := replay.New(80, 24, 20000)
+	row, n := uint64(0), 0
+	put := func(s *checkpoint.State, full bool) {
+		if spoil != nil {
+			spoil(n, s)
+		}
+		n++
+		log.AppendCheckpoint(checkpoint.Encode(nil, s), full)
+		row = term.Bounds().Active
+	}
+	for i := range verifyFrames {
+		switch i % verifySpan {
+		case 0:
+			put(term.State(), true)
+		case verifySpan / 2:
+			put(term.StateSince(row), false)
+		}
+		frame := make([]byte, 0, verifyFrame+80)
+		for len(frame) < verifyFrame {
+			frame = fmt.Appendf(frame, "%016x%016x%016x\r\n", r.Uint64(), r.Uint64(), r.Uint64())
+		}
+		frame = append(frame[:verifyFrame-2], "\r\n"...)
+		log.Append(store.Output, store.Time{}, frame)
+		term.Feed(frame)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// verifyDir verifies the recording in dir and returns what was found; no result if
+// the store or the log cannot be opened.
+func verifyDir(t *testing.T, dir string) (*VerifyResult, []VerifyItem) {
+	t.Helper()
+	st := openVerified(t, dir)
+	if st == nil {
+		return nil, nil
+	}
+	defer st.Close()
+	log, err := st.Log(7)
+	var damaged *store.DamagedError
+	if errors.As(err, &damaged) {
+		return nil, nil // in front of or behind all
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []VerifyItem
+	done := uint64(0)
+	result, err := Verify(t.Context(), log, "p7", func(item VerifyItem) error {
+		if item.Kind == VerifyProgress {
+			done = item.Offset
+		} else {
+			found = append(found, item)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done != result.Offset {
+		t.Errorf("the last progress is %d of %d", done, result.Offset)
+	}
+	return result, found
+}
+
+func TestVerifySound(t *testing.T) {
+	dir := t.TempDir()
+	recordVerified(t, dir, nil)
+	result, found := verifyDir(t, dir)
+	want := VerifyResult{Pane: "p7", Offset: verifyFrames * verifyFrame, Frames: verifyFrames,
+		Checkpoints: 2 * verifyFrames / verifySpan, Compared: 2*verifyFrames/verifySpan - 1, Sound: true}
+	if *result != want || len(found) > 0 {
+		t.Errorf("%+v, found %+v; want %+v", *result, found, want)
+	}
+}
+
+// TestVerifyDrift: a checkpoint that is not what the log leads to is found, alone,
+// and named by what is wrong with it.
+func TestVerifyDrift(t *testing.T) {
+	for _, c := range []struct {
+		checkpoint int
+		spoil      func(s *checkpoint.State)
+		what       string
+	}{
+		{2, func(s *checkpoint.State) { s.Main.Rows[3].Text[0] ^= 1 }, "the screen"},
+		{3, func(s *checkpoint.State) { s.Main.Rows[3].Text[0] ^= 1 }, "the screen"},
+		{3, func(s *checkpoint.State) { s.History.Rows[5].Text[0] ^= 1 }, "the history"},
+		{4, func(s *checkpoint.State) { s.History.Rows[9000].Text[0] ^= 1 }, "the history"},
+		{5, func(s *checkpoint.State) { s.Cursor.Y-- }, "the cursor"},
+		{1, func(s *checkpoint.State) { s.Names.Title = "x" }, "names"},
+		{4, func(s *checkpoint.State) { s.Clock.Epoch++ }, "the place in the stream"},
+	} {
+		dir := t.TempDir()
+		recordVerified(t, dir, func(i int, s *checkpoint.State) {
+			if i == c.checkpoint {
+				c.spoil(s)
+			}
+		})
+		result, found := verifyDir(t, dir)
+		at := uint64(c.checkpoint * verifySpan / 2 * verifyFrame)
+		// What a checkpoint has wrong, the log behind it goes on with: as far as the
+		// next checkpoint, which is told apart from it once more.
+		if result.Sound || result.Drifts < 1 || result.Drifts > 2 || result.Damages > 0 || len(found) != result.Drifts {
+			t.Fatalf("checkpoint %d, %s: %+v, found %+v", c.checkpoint, c.what, *result, found)
+		}
+		if found[0].Kind != VerifyDrift || found[0].Offset != at || !strings.Contains(found[0].What, c.what) {
+			t.Errorf("checkpoint %d, %s: found %+v", c.checkpoint, c.what, found[0])
+		}
+	}
+	dir := t.TempDir() // of another version: not compared
+	recordVerified(t, dir, func(i int, s *checkpoint.State) {
+		if i == 2 {
+			s.Semantics, s.Cursor.Y = 0, 3
+		}
+	})
+	if result, found := verifyDir(t, dir); result.Compared != 4 || result.Drifts > 1 || result.Drifts == 1 && found[0].Offset == 2*verifySpan/2*verifyFrame {
+		t.Errorf("another version: %+v, found %+v", *result, found)
+	}
+}
+
+// TestVerifyDamagedFiles flips bytes all over the tables of a store, one at a
+// time. Each is found or hits what holds nothing of the log; what is read and what
+// is lost add up to the stream; and the damage costs what lies near it only.
+func TestVerifyDamagedFiles(t *testing.T) {
+	dir := t.TempDir()
+	recordVerified(t, dir, nil)
+	tables, err := filepath.Glob(filepath.Join(dir, "db", "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("tables %v, %v", tables, err)
+	}
+	places := 12
+	if testing.Short() {
+		places = 5
+	}
+	foundAt, small, unopened := 0, 0, 0
+	for _, table := range tables {
+		good, err := os.ReadFile(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range places {
+			place := (2*i + 1) * len(good) / (2 * places)
+			bad := slices.Clone(good)
+			bad[place] ^= 0x40
+			if err := os.WriteFile(table, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			result, found := verifyDir(t, dir)
+			if result == nil {
+				unopened++
+				continue
+			}
+			if took := time.Since(began); took > time.Minute {
+				t.Errorf("byte %d of %s: took %v", place, filepath.Base(table), took)
+			}
+			if got := result.Frames*verifyFrame + result.LostBytes; got != verifyFrames*verifyFrame {
+				t.Errorf("byte %d of %s: %d bytes read or lost of %d: %+v", place, filepath.Base(table), got, verifyFrames*verifyFrame, found)
+			}
+			if result.Sound != (len(found) == 0) || result.Drifts > 0 {
+				t.Errorf("byte %d of %s: %+v, found %+v", place, filepath.Base(table), *result, found)
+			}
+			if len(found) > 0 {
+				foundAt++
+			}
+			for _, item := range found {
+				if item.Kind != VerifyDamage || item.What == "" || item.End < item.Offset+item.LostBytes && item.LostBytes > 0 {
+					t.Errorf("byte %d of %s: %+v", place, filepath.Base(table), item)
+				}
+			}
+			if result.LostBytes <= 4*64<<10 {
+				small++
+			}
+		}
+		if err := os.WriteFile(table, good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := places * len(tables)
+	t.Logf("%d bytes: %d damages found, %d stores not opened, %d cost little", all, foundAt, unopened, small)
+	if tested := all - unopened; tested < all/3 || foundAt < tested*3/4 || small < tested*3/4 {
+		t.Errorf("%d bytes: %d damages found, %d stores not opened, %d cost little", all, foundAt, unopened, small)
+	}
+}
