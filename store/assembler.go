@@ -61,23 +61,40 @@ func (a *assembler) run(chunks []*chunk) {
 			frames += len(chunks[n].frames)
 			n++
 		}
-		a.runSpan(span, chunks[:n], bytes, frames)
+		size := runSize{bytes, frames, n < len(chunks)}
+		a.runSpan(span, chunks[:n], size)
 		chunks = chunks[n:]
-		if len(chunks) > 0 {
-			a.seal() // another span follows
-		}
 	}
 }
 
-// runSpan adds chunks that all belong to one span and come to so many bytes
-// of data and frames.
-func (a *assembler) runSpan(span Pos, chunks []*chunk, bytes, frames int) {
+// runSize is how much a run of chunks comes to, and whether its span ends with
+// them.
+type runSize struct {
+	bytes, frames int
+	ends          bool
+}
+
+// merges reports whether the tails t are to be merged with a run.
+func (a *assembler) merges(t *tail, run runSize) bool {
+	switch {
+	case t.count == 0:
+		return false
+	case run.ends:
+		return true
+	}
+	return run.frames > 0 && (t.raw+run.bytes >= a.sealBytes() || t.count >= maxTails || t.frames+run.frames > maxBlockFrames)
+}
+
+// runSpan adds chunks that all belong to one span. If that ends with them, what
+// tails it has are merged with them at once: a tail made here is in no table
+// yet, and could not be read back.
+func (a *assembler) runSpan(span Pos, chunks []*chunk, run runSize) {
 	t := &a.log.tail
 	if t.count > 0 && t.span != span {
 		a.seal()
 	}
 	a.span = span
-	if t.count > 0 && frames > 0 && (t.raw+bytes >= a.sealBytes() || t.count >= maxTails || t.frames+frames > maxBlockFrames) {
+	if a.merges(t, run) {
 		a.reopen()
 	}
 	for _, c := range chunks {
@@ -90,7 +107,7 @@ func (a *assembler) runSpan(span Pos, chunks []*chunk, bytes, frames int) {
 			a.frame(Pos{Offset: m.offset, Seq: c.first.Seq + uint64(i)}, m, data)
 		}
 	}
-	a.close(false)
+	a.close(run.ends)
 }
 
 func (a *assembler) sealBytes() int { return a.c.s.opts.SegmentBytes / 4 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -27,6 +26,9 @@ type ballast struct {
 	// held says that the file is there. Set by take, by the retainer or Open;
 	// reset by whoever finds the disk full.
 	held atomic.Bool
+	// given says that it was given up on a full disk and is not back. Where
+	// there never was room for it, the store goes on without.
+	given atomic.Bool
 }
 
 // take makes the file.
@@ -43,18 +45,24 @@ func (b *ballast) take() error {
 		return errors.Join(err, b.fs.Remove(b.path))
 	}
 	b.held.Store(true)
+	b.given.Store(false)
 	return nil
 }
 
 // give deletes the file.
 func (b *ballast) give() {
 	if b.held.CompareAndSwap(true, false) {
+		b.given.Store(true)
 		_ = b.fs.Remove(b.path)
 	}
 }
 
-// isWAL reports whether the file waits while the ballast is away.
-func isWAL(fsys vfs.FS, name string) bool { return strings.HasSuffix(fsys.PathBase(name), ".log") }
+// isWAL reports whether the file waits while the ballast is away: Pebble's log
+// of writes, and ours of records.
+func isWAL(fsys vfs.FS, name string) bool {
+	base := fsys.PathBase(name)
+	return strings.HasSuffix(base, ".log") || strings.HasPrefix(base, journalPrefix)
+}
 
 // ballastBytes is what the ballast takes.
 func (p *patientFS) ballastBytes() uint64 {
@@ -66,9 +74,7 @@ func (p *patientFS) ballastBytes() uint64 {
 
 // holdWAL reports whether the disk is so full that the WAL has to wait for
 // the ballast to be back.
-func (p *patientFS) holdWAL() bool {
-	return p.ballast != nil && !p.ballast.held.Load()
-}
+func (p *patientFS) holdWAL() bool { return p.ballast != nil && p.ballast.given.Load() }
 
 // restore takes the ballast back if it is away and there is space; the
 // retainer calls it in each pass.
@@ -77,16 +83,22 @@ func (p *patientFS) restore() {
 	if b == nil || b.held.Load() || p.shut.Load() {
 		return
 	}
-	if u, err := p.base.GetDiskUsage(p.base.PathDir(b.path)); err == nil && u.AvailBytes < 2*uint64(b.size) {
-		return
-	}
-	if b.take() == nil {
+	if given := b.given.Load(); p.takeBallast() && given {
 		p.fullSince.Store(0)
 	}
 }
 
-// setBallast gives the store its ballast and makes it. A disk too full for it
-// is no error: then the store begins as it would go on.
+// takeBallast makes the ballast if there is space for it twice over.
+func (p *patientFS) takeBallast() bool {
+	b := p.ballast
+	if u, err := p.base.GetDiskUsage(p.base.PathDir(b.path)); err == nil && u.AvailBytes < 2*uint64(b.size) {
+		return false
+	}
+	return b.take() == nil
+}
+
+// setBallast gives the store its ballast and makes it. Where there is no room
+// for it, on a full disk or a tiny one, the store goes on without.
 func (p *patientFS) setBallast(path string, size int64) {
 	if size <= 0 {
 		return
@@ -94,7 +106,7 @@ func (p *patientFS) setBallast(path string, size int64) {
 	p.ballast = &ballast{fs: p.base, path: path, size: size}
 	if info, err := p.base.Stat(path); err == nil && info.Size() == size {
 		p.ballast.held.Store(true)
-	} else if p.ballast.take() != nil {
-		p.fullSince.CompareAndSwap(0, time.Now().UnixNano())
+	} else {
+		p.takeBallast()
 	}
 }

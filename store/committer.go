@@ -24,7 +24,6 @@ type committer struct {
 
 	work chan struct{} // there may be work; one slot
 	full chan struct{} // a pane fills buffers: do not wait; one slot
-	reqs chan *request
 	stop chan struct{} // closed by Close
 
 	dirty atomic.Pointer[Log] // stack of logs with something new
@@ -35,18 +34,10 @@ type committer struct {
 	blocks blockList
 }
 
-// request is one write that does not come from a log. done receives its
-// outcome once it is durable.
-type request struct {
-	fill func(*pebble.Batch) error
-	done chan error
-}
-
 // commit is one batch on its way to the disk.
 type commit struct {
 	batch *pebble.Batch
 	parts []part
-	reqs  []*request
 }
 
 // part is what of one log a commit contains.
@@ -61,7 +52,6 @@ func newCommitter(s *Store, enc *encoders) *committer {
 		done: make(chan struct{}),
 		work: make(chan struct{}, 1),
 		full: make(chan struct{}, 1),
-		reqs: make(chan *request),
 		stop: make(chan struct{}),
 	}
 }
@@ -91,30 +81,6 @@ func signal(c chan struct{}) {
 	}
 }
 
-// do has fill add to the next batch and returns when that is durable.
-func (c *committer) do(fill func(*pebble.Batch) error) error {
-	if c.s.opts.ReadOnly {
-		return ErrReadOnly
-	}
-	r := &request{fill: fill, done: make(chan error, 1)}
-	select {
-	case c.reqs <- r:
-	case <-c.s.failed:
-		return c.s.Err()
-	case <-c.done:
-		if err := c.s.Err(); err != nil {
-			return err
-		}
-		return ErrClosed
-	}
-	select {
-	case err := <-r.done:
-		return err
-	case <-c.s.failed:
-		return c.s.Err()
-	}
-}
-
 // run is the committer's goroutine. It ends when stop is closed and all that
 // was appended before is durable, or when the store fails; Close waits for
 // done, or for the failure, since Pebble may never return from a failed disk.
@@ -123,7 +89,6 @@ func (c *committer) run() {
 	var inSync *commit // applied, not durable yet
 	for {
 		stopping := false
-		var reqs []*request
 		if c.idle() {
 			if inSync != nil {
 				if !c.finish(inSync) {
@@ -133,8 +98,6 @@ func (c *committer) run() {
 			}
 			select {
 			case <-c.work:
-			case r := <-c.reqs:
-				reqs = append(reqs, r)
 			case <-c.s.failed:
 				return
 			case <-c.stop:
@@ -148,7 +111,7 @@ func (c *committer) run() {
 			inSync = nil
 			c.pace()
 		}
-		next := c.build(reqs)
+		next := c.build()
 		if inSync != nil && !c.finish(inSync) {
 			return
 		}
@@ -194,9 +157,9 @@ func (c *committer) pace() {
 	}
 }
 
-// build takes up to batchBytes from the logs that have something, in turn,
-// and what requests there are. It returns nil if that is nothing.
-func (c *committer) build(reqs []*request) *commit {
+// build takes up to batchBytes from the logs that have something, in turn. It
+// returns nil if that is nothing.
+func (c *committer) build() *commit {
 	c.last = time.Now()
 	// The stack is newest first; turn it round.
 	n := len(c.queue)
@@ -224,39 +187,16 @@ func (c *committer) build(reqs []*request) *commit {
 			c.queue = append(c.queue, l)
 		}
 	}
-	cm.reqs = c.drain(reqs)
-	if len(cm.parts) == 0 && len(cm.reqs) == 0 {
+	if len(cm.parts) == 0 {
 		return nil
 	}
 	c.fill(cm)
 	return cm
 }
 
-// drain adds to reqs those that wait, up to a number.
-func (c *committer) drain(reqs []*request) []*request {
-	for len(reqs) < 256 {
-		select {
-		case r := <-c.reqs:
-			reqs = append(reqs, r)
-		default:
-			return reqs
-		}
-	}
-	return reqs
-}
-
 // fill makes the batch of cm.
 func (c *committer) fill(cm *commit) {
 	cm.batch = c.s.db.NewBatch()
-	kept := cm.reqs[:0]
-	for _, r := range cm.reqs {
-		if err := r.fill(cm.batch); err != nil {
-			r.done <- err
-			continue
-		}
-		kept = append(kept, r)
-	}
-	cm.reqs = kept
 	c.blocks.reset()
 	for _, p := range cm.parts {
 		a := assembler{c: c, log: p.log, batch: cm.batch}
@@ -292,9 +232,6 @@ func (c *committer) finish(cm *commit) bool {
 	c.s.stats.lastCommit.Store(time.Now().UnixNano())
 	for _, p := range cm.parts {
 		p.log.committed(len(p.chunks))
-	}
-	for _, r := range cm.reqs {
-		r.done <- nil
 	}
 	return true
 }

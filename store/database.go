@@ -34,10 +34,14 @@ func (s *Store) pebbleOptions(mustExist bool) *pebble.Options {
 		EventListener: &pebble.EventListener{
 			// Damage is its reader's affair; the default would be Fatalf.
 			DataCorruption: func(info pebble.DataCorruptionInfo) {
-				s.opts.Logger.Error("store: damaged table", "path", info.Path, "err", info.Details)
+				if what := firstLine(info.Details); s.damage.first(info.Path + what) {
+					s.opts.Logger.Error("store: damaged table", "path", info.Path, "err", what)
+				}
 			},
 			BackgroundError: func(err error) {
-				s.opts.Logger.Warn("store: background error", "err", err)
+				if what := firstLine(err); s.damage.first(what) {
+					s.opts.Logger.Warn("store: background error", "err", what)
+				}
 			},
 		},
 	}
@@ -86,6 +90,11 @@ func (s *Store) checkMeta() error {
 	v, closer, err := s.db.Get(metaKey)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return &DamagedError{Pane: WholeStore, Err: fmt.Errorf("meta: %w", errMissing)}
+	}
+	if pebble.IsCorruptionError(err) {
+		// It shares a block with log data, which alone is the worse for it.
+		s.opts.Logger.Warn("store: the meta record cannot be read", "err", firstLine(err))
+		return nil
 	}
 	if err != nil {
 		return &DamagedError{Pane: WholeStore, Err: fmt.Errorf("meta: %w", err)}

@@ -46,7 +46,8 @@ const (
 	FaultSync
 	FaultRead
 	FaultRemove
-	// FaultFull is what a full disk refuses.
+	// FaultFull is what a full disk refuses. (It takes what is written over
+	// something by WriteAt, as only Reserve does.)
 	FaultFull = FaultCreate | FaultWrite
 )
 
@@ -126,6 +127,9 @@ func (f *Faults) inject(op errorfs.Op) error {
 	for _, r := range f.rules {
 		if r.Op&kind == 0 || r.Count > 0 && r.failed >= r.Count {
 			continue
+		}
+		if r.Err == nil && op.Kind == errorfs.OpFileWriteAt {
+			continue // in place: a full disk takes that
 		}
 		if ok, _ := filepath.Match(r.Path, filepath.Base(op.Path)); r.Path != "" && !ok {
 			continue

@@ -64,12 +64,16 @@ func blockOf(typ byte, frames []Frame) *block {
 	return b
 }
 
-func TestGolden(t *testing.T) {
-	g := golden(t)
-	var id [16]byte
+func goldenID() (id [16]byte) {
 	for i := range id {
 		id[i] = byte(i)
 	}
+	return id
+}
+
+func TestGolden(t *testing.T) {
+	g := golden(t)
+	id := goldenID()
 	if h, err := decodeStoreHeader(g["store-header"]); err != nil || h.id != id || h.state != stateReady {
 		t.Error(h, err)
 	}
@@ -82,7 +86,8 @@ func TestGolden(t *testing.T) {
 	for name, got := range map[string][]byte{
 		"store-header": h.encode(),
 		"meta":         encodeMeta(id),
-		"log":          encodeLogRecord(7),
+		"entry":        (&entry{typ: entryPut, number: 9, batch: 8, key: "a/1", value: []byte("{}")}).append(nil, id),
+		"slot":         (&slot{7, 5, 64 << 20, 3}).encode(id),
 		"tail":         tail.out,
 		"checkpoint":   cp.out,
 		"key-full":     dataKey{7, Pos{403, 6}, classFull, Pos{403, 6}}.encode(),
@@ -121,10 +126,15 @@ func TestGolden(t *testing.T) {
 var decoders = map[string]func([]byte) error{
 	"store-header": func(b []byte) error { _, err := decodeStoreHeader(b); return err },
 	"meta":         func(b []byte) error { _, err := decodeMeta(b); return err },
-	"log":          func(b []byte) error { return decodeLogRecord(b, 7) },
-	"tail":         func(b []byte) error { return new(segment).decode(b) },
-	"segment":      func(b []byte) error { return new(segment).decode(b) },
-	"checkpoint":   func(b []byte) error { _, _, err := decodeCheckpoint(b); return err },
+	"slot": func(b []byte) error {
+		if s, ok := decodeSlot(b, goldenID()); !ok || s != (slot{7, 5, 64 << 20, 3}) {
+			return errRecord
+		}
+		return nil
+	},
+	"tail":       func(b []byte) error { return new(segment).decode(b) },
+	"segment":    func(b []byte) error { return new(segment).decode(b) },
+	"checkpoint": func(b []byte) error { _, _, err := decodeCheckpoint(b); return err },
 }
 
 // Every record cut at any place, with any bit flipped, with anything behind
@@ -313,13 +323,15 @@ func FuzzCheckpoint(f *testing.F) {
 }
 
 func FuzzStoreHeader(f *testing.F) {
-	addSeeds(f, "store-header", "meta", "log")
+	addSeeds(f, "store-header", "meta", "entry")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if h, err := decodeStoreHeader(b); err == nil && !bytes.Equal(h.encode(), b) {
 			t.Fatal("not what was written")
 		}
 		_, _ = decodeMeta(b)
-		_ = decodeLogRecord(b, 7)
+		if e, n := decodeEntry(b, goldenID()); n > len(b) || !e.bad && n > 0 && !bytes.HasPrefix(b, e.append(nil, goldenID())[:entryHeader]) {
+			t.Fatal("not what was written")
+		}
 		_, _ = decodeDataKey(b)
 	})
 }

@@ -25,6 +25,7 @@ type dump struct {
 	frames map[uint64][]store.Frame
 	blobs  map[uint64][]string
 	record map[string]string
+	logs   map[uint64]bool
 	sealed int
 	tails  int
 }
@@ -48,7 +49,17 @@ func dumpStore(t *testing.T, dir string) dump {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	d := dump{map[uint64][]store.Frame{}, map[uint64][]string{}, map[string]string{}, 0, 0}
+	d := dump{map[uint64][]store.Frame{}, map[uint64][]string{}, map[string]string{}, map[uint64]bool{}, 0, 0}
+	for _, name := range []string{"records.a", "records.b"} {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.record = map[string]string{}
+		if err := d.journal(head[16:32], b); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	it, err := db.NewIter(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -60,12 +71,6 @@ func dumpStore(t *testing.T, dir string) dump {
 		case 0:
 			if v[0] != 'M' || !bytes.Equal(v[2:18], head[16:32]) {
 				t.Errorf("meta %x", v)
-			}
-		case 1:
-			d.record[string(k[1:])] = string(v)
-		case 2:
-			if v[0] != 'L' || binary.BigEndian.Uint64(k[1:]) != binary.LittleEndian.Uint64(v[2:]) {
-				t.Errorf("log %x %x", k, v)
 			}
 		case 3:
 			if err := d.content(k, v); err != nil {
@@ -83,6 +88,26 @@ type silent struct{}
 func (silent) Infof(string, ...any)           {}
 func (silent) Errorf(string, ...any)          {}
 func (silent) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
+
+// journal reads one file of the journal, in which nothing is damaged.
+func (d *dump) journal(id, b []byte) error {
+	le := binary.LittleEndian
+	for number := le.Uint64(b[8:]); len(b) > 0; number++ {
+		key := b[32 : 32+le.Uint16(b[2:])]
+		value := b[32+len(key) : 32+len(key)+int(le.Uint32(b[4:]))]
+		if b[1] != 1 || le.Uint64(b[8:]) != number || sum(id, b[:24], key) != le.Uint32(b[24:]) || sum(id, b[:28], value) != le.Uint32(b[28:]) {
+			return fmt.Errorf("entry %x", b[:32])
+		}
+		switch b[0] {
+		case 'P':
+			d.record[string(key)] = string(value)
+		case 'L':
+			d.logs[binary.BigEndian.Uint64(key)] = true
+		}
+		b = b[(32+len(key)+len(value)+7)/8*8:]
+	}
+	return nil
+}
 
 func (d *dump) content(k, v []byte) error {
 	be, le := binary.BigEndian, binary.LittleEndian
@@ -159,7 +184,7 @@ func TestIndependentReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
-	want := dump{map[uint64][]store.Frame{}, map[uint64][]string{}, map[string]string{"a": "1", "b/c": "2"}, 0, 0}
+	want := dump{map[uint64][]store.Frame{}, map[uint64][]string{}, map[string]string{"a": "1", "b/c": "2"}, map[uint64]bool{0: true, 1: true, 2: true}, 0, 0}
 	for k, v := range want.record {
 		if err := s.Put(k, []byte(v)); err != nil {
 			t.Fatal(err)
@@ -217,5 +242,8 @@ func TestIndependentReader(t *testing.T) {
 	}
 	if fmt.Sprint(got.record) != fmt.Sprint(want.record) {
 		t.Errorf("records %v", got.record)
+	}
+	if fmt.Sprint(got.logs) != fmt.Sprint(want.logs) {
+		t.Errorf("logs %v", got.logs)
 	}
 }

@@ -8,8 +8,6 @@ import (
 // Keys, all integers big-endian so that byte order is numeric order:
 //
 //	00                                          meta record of the store
-//	01 key...                                   record of the daemon (Put)
-//	02 pane:8                                   log record, one per pane
 //	03 pane:8 span:16 class:1 at:16             log content, see below
 //
 // A position (span, at) is offset:8 seq:8. A span is named by the position of
@@ -23,16 +21,14 @@ import (
 //
 // Offset and seq both never fall along a log, so that either finds its place.
 const (
-	spaceMeta   = 0x00
-	spaceRecord = 0x01
-	spaceLog    = 0x02
-	spaceData   = 0x03
+	spaceMeta = 0x00
+	spaceData = 0x03
 
 	classFull  = 0x00
 	classDelta = 0x01
 	classData  = 0x02
 
-	logKeySize  = 1 + 8
+	paneKeySize = 1 + 8
 	dataKeySize = 1 + 8 + 16 + 1 + 16
 )
 
@@ -81,12 +77,6 @@ func decodePos(b []byte) Pos {
 func appendPaneKey(dst []byte, space byte, pane uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, space), pane)
 }
-
-func logKey(pane uint64) []byte {
-	return appendPaneKey(make([]byte, 0, logKeySize), spaceLog, pane)
-}
-
-func recordKey(key string) []byte { return append([]byte{spaceRecord}, key...) }
 
 // paneBounds are the lower (inclusive) and upper (exclusive) bound of a
 // pane's log content.

@@ -38,14 +38,6 @@ import (
 //	 2  [16]  id
 //	18  u32   sum        CRC-32C of bytes 0-17
 //	22  -     end
-//
-// The record under the key of a log says that there is one:
-//
-//	 0  u8    type       'L'
-//	 1  u8    version    1
-//	 2  u64   pane
-//	10  u32   sum        CRC-32C of bytes 0-9
-//	14  -     end
 const (
 	headerFile   = "STORE"
 	headerTemp   = "STORE.tmp"
@@ -59,7 +51,6 @@ const (
 
 	headerSize = 36
 	metaSize   = 22
-	logSize    = 14
 )
 
 type storeHeader struct {
@@ -126,20 +117,6 @@ func decodeMeta(b []byte) (id [16]byte, err error) {
 	return id, nil
 }
 
-func encodeLogRecord(pane uint64) []byte {
-	return appendSum(binary.LittleEndian.AppendUint64([]byte{'L', 1}, pane))
-}
-
-func decodeLogRecord(b []byte, pane uint64) error {
-	if err := sumMatches(b, logSize); err != nil {
-		return err
-	}
-	if b[0] != 'L' || b[1] != 1 || binary.LittleEndian.Uint64(b[2:]) != pane {
-		return errRecord
-	}
-	return nil
-}
-
 // inspect reads the header of dir without touching anything. fresh says that
 // there is no store yet and that one may be made.
 func inspect(fsys vfs.FS, dir string) (h storeHeader, fresh bool, err error) {
@@ -174,7 +151,7 @@ func inspect(fsys vfs.FS, dir string) (h storeHeader, fresh bool, err error) {
 		}
 		return h, err == nil, err
 	}
-	b, err := readFile(fsys, fsys.PathJoin(dir, headerFile))
+	b, err := readFile(fsys, fsys.PathJoin(dir, headerFile), 1<<10)
 	if err != nil {
 		return h, false, err
 	}
@@ -231,14 +208,16 @@ func syncDir(fsys vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-func readFile(fsys vfs.FS, name string) ([]byte, error) {
+// readFile returns up to limit bytes of a file, also what could be read before
+// an error.
+func readFile(fsys vfs.FS, name string, limit int64) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	var b bytes.Buffer
-	_, err = io.Copy(&b, io.LimitReader(f, 1<<20))
+	_, err = io.Copy(&b, io.LimitReader(f, limit))
 	return b.Bytes(), err
 }
 

@@ -173,7 +173,11 @@ func (p *patientFS) OpenDir(name string) (vfs.File, error) {
 }
 
 func (p *patientFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	return p.base.Open(name, opts...)
+	f, err := p.base.Open(name, opts...)
+	if err != nil || !isTable(p.base, name) {
+		return f, err
+	}
+	return openTable(f, p.PathBase(name)), nil
 }
 
 func (p *patientFS) Lock(name string) (io.Closer, error)    { return p.base.Lock(name) }

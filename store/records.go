@@ -1,39 +1,51 @@
 package store
 
 import (
-	"bytes"
 	"context"
-	"errors"
+	"fmt"
 	"iter"
+	"math"
+	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Get returns a copy of the record under key, or ErrNoRecord.
+// Get returns a copy of the record under key. Errors: ErrNoRecord,
+// *DamagedError.
 func (s *Store) Get(key string) ([]byte, error) {
-	if !s.gate.enter() {
+	if s.isClosed() {
 		return nil, ErrClosed
 	}
-	defer s.gate.leave()
-	v, closer, err := s.db.Get(recordKey(key))
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, ErrNoRecord
+	k := s.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if v, ok := k.state.values[key]; ok {
+		return append([]byte{}, v...), nil
 	}
-	if err != nil {
-		return nil, err
+	if k.state.damaged[key] {
+		return nil, damagedRecord(key)
 	}
-	return append([]byte{}, v...), closer.Close()
+	return nil, ErrNoRecord
 }
 
-// Put stores a record of the daemon's under key; it is durable on return.
+func damagedRecord(key string) error {
+	return &DamagedError{Pane: WholeStore, Err: fmt.Errorf("record %q: %w", key, errChecksum)}
+}
+
+// Put stores a record of the daemon's under key; it is durable on return. It
+// panics on a key over 65535 bytes and a value over MaxRecord.
 func (s *Store) Put(key string, value []byte) error {
-	return s.committer.do(func(b *pebble.Batch) error { return b.Set(recordKey(key), value, nil) })
+	if len(key) > math.MaxUint16 || len(value) > MaxRecord {
+		panic(fmt.Sprintf("store: record of %d bytes", len(value)))
+	}
+	return s.keeper.do(entry{typ: entryPut, key: key, value: append([]byte{}, value...)}, nil)
 }
 
 // Delete removes the record under key, durably; that there is none is no
 // error.
 func (s *Store) Delete(key string) error {
-	return s.committer.do(func(b *pebble.Batch) error { return b.Delete(recordKey(key), nil) })
+	return s.keeper.do(entry{typ: entryDelete, key: key}, nil)
 }
 
 // Record is one that Scan found.
@@ -43,57 +55,65 @@ type Record struct {
 }
 
 // Scan yields the records whose key begins with prefix, in order of their
-// keys, as they were when it began. An error is yielded last.
+// keys, as they were when it began. In the place of a damaged one it yields
+// the key and a *DamagedError, and goes on; at the end, a *DamagedError without
+// a key for each record whose key was damaged too, whatever the prefix. Any
+// other error is yielded last.
 func (s *Store) Scan(prefix string) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		records, err := s.scan(prefix)
+		if s.isClosed() {
+			yield(Record{}, ErrClosed)
+			return
+		}
+		records, unknown := s.keeper.scan(prefix)
 		for _, r := range records {
-			if !yield(r, nil) {
+			var err error
+			if r.Value == nil {
+				err = damagedRecord(r.Key)
+			}
+			if !yield(r, err) {
 				return
 			}
 		}
-		if err != nil {
-			yield(Record{}, err)
+		for range unknown {
+			if !yield(Record{}, &DamagedError{Pane: WholeStore, Err: fmt.Errorf("a record: %w", errMissing)}) {
+				return
+			}
 		}
 	}
 }
 
-func (s *Store) scan(prefix string) (out []Record, err error) {
-	if !s.gate.enter() {
-		return nil, ErrClosed
-	}
-	defer s.gate.leave()
-	lo := recordKey(prefix)
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: []byte{spaceRecord + 1}})
-	if err != nil {
-		return nil, err
-	}
-	for ok := it.First(); ok && bytes.HasPrefix(it.Key(), lo); ok = it.Next() {
-		v, err := it.ValueAndErr()
-		if err != nil {
-			return out, errors.Join(err, it.Close())
+// scan returns the records under prefix, those that are damaged with a nil
+// value, and how many are damaged whose key cannot be told.
+func (k *keeper) scan(prefix string) (out []Record, unknown int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for key, v := range k.state.values {
+		if strings.HasPrefix(key, prefix) {
+			out = append(out, Record{key, append([]byte{}, v...)})
 		}
-		out = append(out, Record{string(it.Key()[1:]), append([]byte{}, v...)})
 	}
-	return out, it.Close()
+	for key := range k.state.damaged {
+		if strings.HasPrefix(key, prefix) {
+			out = append(out, Record{Key: key})
+		}
+	}
+	slices.SortFunc(out, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
+	return out, k.state.unknown
+}
+
+func (s *Store) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
 }
 
 // Panes lists the panes that have a log, in order.
-func (s *Store) Panes() (panes []uint64, err error) {
-	if !s.gate.enter() {
+func (s *Store) Panes() ([]uint64, error) {
+	if s.isClosed() {
 		return nil, ErrClosed
 	}
-	defer s.gate.leave()
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceLog}, UpperBound: []byte{spaceLog + 1}})
-	if err != nil {
-		return nil, err
-	}
-	for ok := it.First(); ok; ok = it.Next() {
-		if pane, ok := paneOf(it.Key()); ok {
-			panes = append(panes, pane)
-		}
-	}
-	return panes, it.Close()
+	return s.keeper.panes(), nil
 }
 
 // Create makes the log of a pane; that is durable on return. The log is empty
@@ -102,12 +122,9 @@ func (s *Store) Create(pane uint64) (*Log, error) {
 	if err := s.claim(pane); err != nil {
 		return nil, err
 	}
-	err := s.hasLog(pane)
-	switch {
-	case err == nil:
-		err = ErrExists
-	case errors.Is(err, ErrNoLog):
-		err = s.committer.do(func(b *pebble.Batch) error { return b.Set(logKey(pane), encodeLogRecord(pane), nil) })
+	err := ErrExists
+	if !s.keeper.has(pane) {
+		err = s.keeper.do(entry{typ: entryLog, key: paneKey(pane)}, func() error { return s.reserve.create(pane) })
 	}
 	l := s.newLog(pane)
 	l.needFull = true
@@ -159,8 +176,8 @@ func (s *Store) Log(pane uint64) (*Log, error) {
 	} else if ok {
 		return nil, ErrNoLog // being made, or being removed
 	}
-	if err := s.hasLog(pane); err != nil {
-		return nil, err
+	if !s.keeper.has(pane) {
+		return nil, ErrNoLog
 	}
 	l := s.newLog(pane)
 	if err := s.view(pane, l.recover); err != nil {
@@ -187,17 +204,21 @@ func (s *Store) Remove(pane uint64) error {
 	s.mu.Unlock()
 	defer s.release(pane, nil, false)
 
-	if err := s.hasLog(pane); err != nil {
-		return err
+	if !s.keeper.has(pane) {
+		return ErrNoLog
 	}
 	if l != nil {
 		l.remove()
 	}
-	err := s.committer.do(func(b *pebble.Batch) error { return b.Delete(logKey(pane), nil) })
-	if err != nil {
+	if err := s.keeper.do(entry{typ: entryRemove, key: paneKey(pane)}, nil); err != nil {
 		return err
 	}
-	return s.guard(func() error { return s.excisePane(pane) })
+	if err := s.guard(func() error { return s.excisePane(pane) }); err != nil {
+		return err
+	}
+	s.keeper.excised(pane)
+	s.reserve.drop(pane)
+	return nil
 }
 
 // excisePane takes away all content of a pane's log.
@@ -215,51 +236,35 @@ func (s *Store) excise(lo, hi []byte) error {
 	return s.db.Excise(context.Background(), pebble.KeyRange{Start: lo, End: hi})
 }
 
-// hasLog returns nil, ErrNoLog or *DamagedError.
-func (s *Store) hasLog(pane uint64) error {
-	if !s.gate.enter() {
-		return ErrClosed
-	}
-	defer s.gate.leave()
-	v, closer, err := s.db.Get(logKey(pane))
-	if errors.Is(err, pebble.ErrNotFound) {
-		return ErrNoLog
-	}
-	if err == nil {
-		err = errors.Join(decodeLogRecord(v, pane), closer.Close())
-	}
-	if err != nil {
-		return &DamagedError{pane, 0, err}
-	}
-	return nil
-}
-
-// sweep finishes what Remove began before a crash: content of panes that have
-// no log. It costs one seek a pane.
+// sweep finishes what Remove began before a crash. If the journal has lost
+// entries, it also finds the logs that these may have been about: content says
+// that there is a log, unless an entry says that it was removed. That costs one
+// seek a pane.
 func (s *Store) sweep() error {
+	for _, pane := range sortedKeys(s.keeper.state.removed) {
+		if err := s.excisePane(pane); err != nil {
+			return err
+		}
+		s.keeper.excised(pane)
+	}
+	if s.keeper.state.unknown == 0 {
+		return nil
+	}
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceData}, UpperBound: []byte{spaceData + 1}})
 	if err != nil {
 		return err
 	}
-	var orphans []uint64
 	for ok := it.First(); ok; {
 		pane, isPane := paneOf(it.Key())
 		if !isPane {
 			break
 		}
-		if errors.Is(s.hasLog(pane), ErrNoLog) {
-			orphans = append(orphans, pane)
-		}
+		s.keeper.state.logs[pane] = true
 		_, hi := paneBounds(pane)
 		ok = it.SeekGE(hi)
 	}
 	if err := it.Close(); err != nil {
-		s.opts.Logger.Warn("store: sweep cut off", "err", err)
-	}
-	for _, pane := range orphans {
-		if err := s.excisePane(pane); err != nil {
-			return err
-		}
+		s.opts.Logger.Warn("store: sweep cut off", "err", firstLine(err))
 	}
 	return nil
 }

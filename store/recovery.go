@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -18,19 +19,24 @@ func (s *Store) newLog(pane uint64) *Log {
 func (l *Log) recover(it *pebble.Iterator) error {
 	if !it.First() {
 		l.needFull = true
-		return l.broken(0, it.Error())
+		if it.Error() == nil {
+			return nil // new
+		}
 	}
-	k, err := decodeDataKey(it.Key())
-	if err == nil && k.class != classFull {
-		err = fmt.Errorf("%w: the log does not begin with a full checkpoint", errMissing)
+	damage := it.Error() // costs what cannot be read, and what is behind it begins the log
+	k, ok := l.first(it)
+	if !ok {
+		return &DamagedError{l.pane, k.at.Offset, cmp.Or(damage, errRecord)}
 	}
-	if err != nil {
-		return &DamagedError{l.pane, k.at.Offset, err}
+	if k.class != classFull && damage == nil {
+		return &DamagedError{l.pane, k.at.Offset, fmt.Errorf("%w: the log does not begin with a full checkpoint", errMissing)}
 	}
+	l.needFull = false
 	l.oldest.Store(k.span.Offset)
 	if !it.Last() {
 		return l.recoverUnreadable(it, k)
 	}
+	var err error
 	if k, err = decodeDataKey(it.Key()); err != nil {
 		return &DamagedError{l.pane, l.Oldest(), err}
 	}
@@ -179,9 +185,9 @@ func lastGood(lo uint64, good func(uint64) bool) uint64 {
 	return lo
 }
 
-// paneOf is the pane in a log key or a key of log content.
+// paneOf is the pane in a key of log content.
 func paneOf(key []byte) (uint64, bool) {
-	if len(key) < logKeySize {
+	if len(key) < paneKeySize {
 		return 0, false
 	}
 	return binary.BigEndian.Uint64(key[1:]), true

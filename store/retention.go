@@ -48,8 +48,8 @@ func (r *retainer) run() {
 		case <-r.s.failed:
 			return
 		}
-		if err := r.s.evict(); err != nil && !errors.Is(err, ErrClosed) {
-			r.s.opts.Logger.Warn("store: eviction", "err", err)
+		if err := r.s.evict(); err != nil && !errors.Is(err, ErrClosed) && r.s.damage.first(firstLine(err)) {
+			r.s.opts.Logger.Warn("store: eviction", "err", firstLine(err))
 		}
 	}
 }
@@ -121,24 +121,20 @@ func (s *Store) evictLog(l *Log) error {
 	return s.evictBefore(l, spans[n-1])
 }
 
-// spans are the spans of l whose full checkpoints are durable, oldest first;
-// end is the durable position.
+// spans are the spans of l whose full checkpoints are durable and can be read,
+// oldest first; end is the durable position.
 func (s *Store) spans(l *Log, end Pos) (spans []Pos, err error) {
 	err = s.view(l.pane, func(it *pebble.Iterator) error {
-		for ok := it.First(); ok; {
-			k, err := decodeDataKey(it.Key())
-			if err != nil {
-				return l.broken(l.Oldest(), err)
-			}
+		for k, ok := l.first(it); ok; {
 			if !k.span.Before(end) {
 				break // visible, but perhaps not synced
 			}
 			if k.class == classFull {
 				spans = append(spans, k.span)
 			}
-			ok = it.SeekGE(spanKey(l.pane, Pos{k.span.Offset, k.span.Seq + 1}))
+			k, ok = l.readableFrom(it, spanKey(l.pane, Pos{k.span.Offset, k.span.Seq + 1}))
 		}
-		return l.broken(l.Oldest(), it.Error())
+		return nil
 	})
 	return spans, err
 }

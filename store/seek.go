@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"math"
@@ -72,11 +73,11 @@ func (l *Log) seekStored(it *pebble.Iterator, off uint64) (Pos, error) {
 		}
 	}
 	// Nothing begins before off: the oldest span begins at it.
-	if !it.First() {
+	k, ok := l.first(it)
+	if !ok {
 		return l.memoryStart(), l.broken(off, it.Error())
 	}
-	k, err := decodeDataKey(it.Key())
-	return k.span, l.broken(off, err)
+	return k.span, nil
 }
 
 // spanAt is the position of the last span that begins at or before at, or
@@ -173,6 +174,48 @@ func (l *Log) bisect(it *pebble.Iterator, key func(delta uint64) []byte) (dataKe
 		}
 	}
 	return dataKey{}, false
+}
+
+// first puts the iterator on the first key of the log that can be read.
+func (l *Log) first(it *pebble.Iterator) (dataKey, bool) {
+	lo, _ := paneBounds(l.pane)
+	return l.readableFrom(it, lo)
+}
+
+// readableFrom puts the iterator on the first key at or behind from that can
+// be read. A seek to any key inside damage fails and to any key behind it does
+// not, so where it ends is found field by field.
+func (l *Log) readableFrom(it *pebble.Iterator, from []byte) (dataKey, bool) {
+	k := dataKey{pane: l.pane}
+	if !it.SeekGE(from) && it.Error() != nil {
+		bad := func() bool {
+			key := k.encode()
+			return bytes.Compare(key, from) < 0 || !it.SeekGE(key) && it.Error() != nil
+		}
+		for _, field := range []*uint64{&k.span.Offset, &k.span.Seq} {
+			*field = lastGood(0, func(x uint64) bool { *field = x; return bad() })
+		}
+		k.class = byte(lastGood(0, func(x uint64) bool { k.class = byte(x); return x <= classData && bad() }))
+		for _, field := range []*uint64{&k.at.Offset, &k.at.Seq} {
+			*field = lastGood(0, func(x uint64) bool { *field = x; return bad() })
+		}
+		it.SeekGE(successor(k.encode()))
+	}
+	if !it.Valid() {
+		return dataKey{}, false
+	}
+	k, err := decodeDataKey(it.Key())
+	return k, err == nil
+}
+
+// successor is the next key of the same length.
+func successor(key []byte) []byte {
+	for i := len(key) - 1; i >= 0; i-- {
+		if key[i]++; key[i] != 0 {
+			break
+		}
+	}
+	return key
 }
 
 // ignoreEOF is nil for io.EOF.

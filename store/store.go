@@ -17,6 +17,8 @@ import (
 const (
 	defaultSegmentBytes = 256 << 10
 	defaultInFlight     = 4 << 20
+	defaultMemTable     = 4 << 20
+	leastMemTable       = 256 << 10
 	// MaxBatch is how much a caller may append, frames' data and costs
 	// together, between two looks at Room for LossBound to hold.
 	MaxBatch = 1 << 20
@@ -56,7 +58,8 @@ type Options struct {
 	Ballast int64
 	// EvictPace is the time between two passes of eviction; 1 s if 0.
 	EvictPace time.Duration
-	// MemTable is the size of Pebble's memtable; 4 MiB if 0.
+	// MemTable is the size of Pebble's memtable; 4 MiB if 0, less on a disk
+	// with less than 64 MiB left.
 	MemTable int
 
 	// Lower limits, which only tests change.
@@ -79,9 +82,6 @@ func (o *Options) setDefaults() {
 	}
 	if o.Pace == 0 {
 		o.Pace = commitPace
-	}
-	if o.MemTable <= 0 {
-		o.MemTable = 4 << 20
 	}
 	o.setRetention()
 }
@@ -117,11 +117,14 @@ type Store struct {
 	id   [16]byte
 
 	committer *committer
+	keeper    *keeper
+	reserve   *reserve
 	retainer  *retainer
 	enc       *encoders
 	pool      chunkPool
 	stats     counters
 	gate      gate // readers in Pebble, closed by Close
+	damage    damageLog
 
 	// failed is closed when the store fails; err says why, set before that.
 	failed chan struct{}
@@ -145,6 +148,7 @@ func Open(dir string, o Options) (*Store, error) {
 		pool:   chunkPool{size: o.SegmentBytes},
 	}
 	s.fs = newPatientFS(o.FS, s.fail)
+	s.keeper, s.reserve = newKeeper(s), &reserve{s: s}
 	if _, _, err := inspect(s.fs, dir); err != nil {
 		return nil, err
 	}
@@ -154,6 +158,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := s.open(); err != nil {
 		if s.Err() == nil && s.db != nil {
 			_ = s.guard(s.db.Close)
+			_ = s.closeFiles()
 		}
 		_ = s.lock.Close()
 		return nil, err
@@ -203,9 +208,16 @@ func (s *Store) open() error {
 	if s.opts.ReadOnly {
 		s.opts.Ballast = -1
 	}
+	s.opts.MemTable = s.memTable()
 	s.fs.setBallast(s.fs.PathJoin(s.dir, ballastFile), s.opts.Ballast)
+	if err := s.keeper.load(h.state == stateCreating); err != nil {
+		return err
+	}
 	// Pebble may park its caller for ever, see Fatalf.
 	if err := s.guard(func() error { return s.openDB(h.state) }); err != nil {
+		return err
+	}
+	if err := s.guard(s.openFiles); err != nil {
 		return err
 	}
 	if h.state == stateCreating {
@@ -222,12 +234,27 @@ func (s *Store) open() error {
 	s.retainer = &retainer{s, make(chan struct{}), make(chan struct{})}
 	if s.opts.ReadOnly {
 		close(s.committer.done)
+		close(s.keeper.done)
 		close(s.retainer.done)
 		return nil
 	}
 	go s.committer.run()
+	go s.keeper.run()
 	go s.retainer.run()
 	return nil
+}
+
+// memTable is the size of Pebble's memtable, which is also what its log of
+// writes sets aside on the disk.
+func (s *Store) memTable() int {
+	if s.opts.MemTable > 0 {
+		return s.opts.MemTable
+	}
+	u, err := s.opts.FS.GetDiskUsage(s.dir)
+	if err != nil {
+		return defaultMemTable
+	}
+	return int(min(max(u.AvailBytes/16, leastMemTable), defaultMemTable))
 }
 
 // ID names the store; made at random when it was.
@@ -276,6 +303,7 @@ func (s *Store) Close() error {
 
 	close(s.retainer.stop)
 	close(s.committer.stop)
+	close(s.keeper.stop)
 	hurry := time.AfterFunc(closePatience, func() { close(s.fs.hurry) })
 	defer hurry.Stop()
 	select {
@@ -287,6 +315,10 @@ func (s *Store) Close() error {
 	case <-s.retainer.done:
 	case <-s.failed:
 	}
+	select {
+	case <-s.keeper.done:
+	case <-s.failed:
+	}
 	s.gate.refuse()
 	if s.Err() != nil {
 		return s.Err()
@@ -294,8 +326,27 @@ func (s *Store) Close() error {
 	if err := s.guard(s.closeDB); s.Err() != nil {
 		return err // and keep the lock
 	} else {
-		return errors.Join(err, s.lock.Close())
+		return errors.Join(err, s.closeFiles(), s.lock.Close())
 	}
+}
+
+// openFiles opens what is beside the database, for writing, once that is open.
+func (s *Store) openFiles() error {
+	if !s.opts.ReadOnly {
+		if err := s.keeper.rewrite(); err != nil {
+			return err
+		}
+	}
+	return s.reserve.open()
+}
+
+// closeFiles closes what openFiles opened.
+func (s *Store) closeFiles() error {
+	err := s.keeper.close()
+	if f := s.reserve.file; f != nil {
+		err = errors.Join(err, f.Close())
+	}
+	return err
 }
 
 // closeDB closes Pebble. It flushes first: tables are checked block by block

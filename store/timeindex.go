@@ -64,12 +64,9 @@ func (l *Log) timePending(wall int64) (Pos, bool) {
 
 // timeStored answers for what is on disk.
 func (l *Log) timeStored(it *pebble.Iterator, wall int64) (Pos, error) {
-	if !it.First() {
+	k, ok := l.first(it)
+	if !ok {
 		return Pos{}, l.broken(0, it.Error())
-	}
-	k, err := decodeDataKey(it.Key())
-	if err != nil {
-		return Pos{}, l.broken(0, err)
 	}
 	best := k.span // some frame at or behind it is the first that is too late
 	lo, hi := k.span.Offset, l.memoryStart().Offset
