@@ -277,7 +277,11 @@ func TestCastEvicted(t *testing.T) {
 	defer cancel()
 	feed := func(b []byte, mono int64) {
 		for log.Room() <= 0 {
-			<-log.RoomC()
+			select {
+			case <-log.RoomC():
+			case <-ctx.Done():
+				t.Fatal("the store takes nothing")
+			}
 		}
 		log.Append(store.Output, store.Time{Wall: mono, Mono: mono}, b)
 		live.Feed(b)
