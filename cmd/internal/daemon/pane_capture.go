@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"looptape/capture"
+	"looptape/cmd/internal/wire"
 	"looptape/replay"
 )
 
@@ -23,5 +24,18 @@ func (s *Server) readable(ctx context.Context, r *request) (capture.Pane, error)
 	if err != nil {
 		return nil, err
 	}
-	return s.source(ctx, w)
+	p, err := s.source(ctx, w)
+	return waiting{p, r.Call, ctx}, err
+}
+
+// waiting is a pane whose reader gives memory back while it waits for output.
+type waiting struct {
+	capture.Pane
+	call *wire.Call
+	ctx  context.Context // the request's
+}
+
+// Await is capture.Pane's; ctx is that of the wait.
+func (p waiting) Await(ctx context.Context, offset uint64) error {
+	return p.call.Wait(p.ctx, func() error { return p.Pane.Await(ctx, offset) })
 }

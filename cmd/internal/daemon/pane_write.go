@@ -27,6 +27,10 @@ func (s *Server) paneWrite(ctx context.Context, r *request) (any, error) {
 	default:
 		input = *p.Data
 	}
-	offset, err := w.live.Write(ctx, input)
+	var offset uint64
+	err = r.Wait(ctx, func() (err error) {
+		offset, err = w.live.Write(ctx, input)
+		return err
+	})
 	return map[string]uint64{"offset": offset}, liveError(w, err)
 }

@@ -157,7 +157,7 @@ func (s *Server) accept(ctx context.Context, l *net.UnixListener, done chan<- st
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		if !samePeer(nc) {
+		if !wire.SamePeer(nc) {
 			nc.Close()
 			continue
 		}
@@ -165,7 +165,7 @@ func (s *Server) accept(ctx context.Context, l *net.UnixListener, done chan<- st
 		case slots <- struct{}{}:
 		default:
 			s.logger.Warn("connection refused: too many clients", "max", maxClients)
-			nc.Close()
+			clients.Go(func() { wire.Refuse(nc, errTooMany) })
 			continue
 		}
 		clients.Add(1)
@@ -178,6 +178,12 @@ func (s *Server) client(ctx context.Context, nc *net.UnixConn, slots <-chan stru
 	defer clients.Done()
 	defer func() { <-slots }()
 	wire.Serve(ctx, nc, s)
+}
+
+var errTooMany = &wire.Error{
+	Code:    "limit.clients",
+	Message: fmt.Sprintf("the daemon serves %d clients already: try again later", maxClients),
+	Data:    map[string]int{"clients": maxClients},
 }
 
 // begin admits a verb unless the daemon is stopping. The caller ends an
