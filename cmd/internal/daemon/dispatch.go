@@ -111,7 +111,17 @@ func (s *Server) call(ctx context.Context, c *wire.Call) (any, error) {
 	if p := verb.Check(c.Params); p != nil {
 		return nil, invalid(p)
 	}
-	return handlers[verb.Name](s, ctx, r)
+	if verb.Right == manifest.Read || verb.Right == manifest.None {
+		return handlers[verb.Name](s, ctx, r)
+	}
+	// What changes something may wait for programs and for the disk, and has
+	// little to answer: the memory of a large answer is for others meanwhile.
+	var result any
+	err = c.Wait(ctx, func() (err error) {
+		result, err = handlers[verb.Name](s, ctx, r)
+		return err
+	})
+	return result, err
 }
 
 // subject finds the id of the object that a request is about, "*" for none in

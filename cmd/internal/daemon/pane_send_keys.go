@@ -33,11 +33,7 @@ func (s *Server) paneSendKeys(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var offset uint64
-	err = r.Wait(ctx, func() (err error) {
-		offset, err = w.live.Write(ctx, input)
-		return err
-	})
+	offset, err := w.live.Write(ctx, input)
 	return map[string]uint64{"offset": offset}, liveError(w, err)
 }
 

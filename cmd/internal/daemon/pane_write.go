@@ -27,10 +27,6 @@ func (s *Server) paneWrite(ctx context.Context, r *request) (any, error) {
 	default:
 		input = *p.Data
 	}
-	var offset uint64
-	err = r.Wait(ctx, func() (err error) {
-		offset, err = w.live.Write(ctx, input)
-		return err
-	})
+	offset, err := w.live.Write(ctx, input)
 	return map[string]uint64{"offset": offset}, liveError(w, err)
 }
