@@ -22,8 +22,10 @@
 // the rows of a logical line one behind the other. A resize (reflow.go) cuts lines
 // anew by rebuilding tables of 24 bytes a row; text does not move. rows.go reads,
 // lines.go reports each logical line when it leaves for good, state.go is State and
-// Restore. input.go encodes keys, mouse events and pastes by x/vt, which sees modes
-// only. frames.go and hydrate.go apply a log.
+// Restore. snapshot.go, painter.go and unfinished.go write what rebuilds a Terminal in
+// any fresh terminal, validutf8.go what a text format can hold of a stream. input.go
+// encodes keys, mouse events and pastes by x/vt, which sees modes only. frames.go and
+// hydrate.go apply a log.
 //
 // # What it refuses
 //
