@@ -173,3 +173,24 @@ func TestDamageIsCheap(t *testing.T) {
 		}
 	}
 }
+
+// A log is removed and the store opened again whatever is damaged.
+func TestRemoveDamaged(t *testing.T) {
+	mem, _ := seqStore(t)
+	for name, size := range tables(t, mem) {
+		for _, part := range []float64{0, 0.5, 0.97, 0.99, 0.999} {
+			fsys := flipped(t, mem, name, int(part*float64(size)))
+			s := mustOpen(t, "s", Options{FS: fsys})
+			err := s.Remove(0)
+			mustClose(t, s)
+			s = mustOpen(t, "s", Options{FS: fsys})
+			if _, err := s.Log(0); !errors.Is(err, ErrNoLog) {
+				t.Errorf("%s at %v: %v", name, part, err)
+			}
+			if err != nil {
+				t.Logf("%s at %v: Remove: %v", name, part, firstLine(err))
+			}
+			mustClose(t, s)
+		}
+	}
+}

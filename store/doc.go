@@ -4,9 +4,10 @@
 //
 // # What it owns
 //
-// A directory: the file STORE, which says whose it is, and a database in db/.
-// One process has it open at a time. Files are made with mode 0600,
-// directories with 0700.
+// A directory: the file STORE, which says whose it is, a database in db/ for the
+// logs, a journal for the daemon's records and the list of logs, and the file
+// reserve (Log.Reserve). One process has it open at a time. Files are made with
+// mode 0600, directories with 0700.
 //
 // # How it is laid out
 //
@@ -18,8 +19,13 @@
 // that describes it and checksums over all of it. What a quiet pane prints is
 // first written as tails, small records that are not compressed, and merged
 // into a segment in one atomic batch once it is worth it. Keys are drawn in
-// keys.go, records in segment.go and frame.go, the header in meta.go;
-// docs/format.md has all of them.
+// keys.go, records in segment.go and frame.go, the header in meta.go, the
+// journal in journal.go, reserved offsets in reserve.go; docs/format.md has all
+// of them.
+//
+// Records and logs are apart because Pebble puts neighbouring keys into one
+// block, and a damaged block costs all that is in it. The journal is there
+// twice, in two files.
 //
 // Append copies into memory and returns. One goroutine, the committer, takes
 // what all logs have, encodes it in a pool of encoders shared by all panes and
@@ -32,9 +38,11 @@
 //
 // A directory that is not ours (ErrNotStore), a store of a newer version
 // (ErrNewerVersion), one that is open elsewhere (ErrLocked). Damage is a
-// *DamagedError with the pane and the offset, and costs what is damaged only.
-// A disk that fails ends the store (ErrFailed), not the process: what was
-// durable stays, reading goes on, another process recovers it.
+// *DamagedError with the pane and the offset, and costs what is damaged only:
+// of the whole store only that of STORE, of Pebble's MANIFEST or WAL, or of both
+// files of the journal from end to end. A disk that fails ends the store
+// (ErrFailed), not the process: what was durable stays, reading goes on, another
+// process recovers it.
 //
 // # How it forgets
 //
@@ -47,12 +55,14 @@
 // # When the disk is full
 //
 // Writes wait and are tried again every 50 ms; Durable stands still, appending
-// goes on until Room is used up, reading goes on. A ballast of 8 MiB is given to
-// flushes, manifests and eviction, but not to the WAL, and is taken back when
-// there is space for it twice over. Stats.FullSince says since when. Any other
+// goes on until Room is used up, reading goes on. Reserve, which writes over
+// what is there, notes durably how far offsets have run ahead. A ballast of 8
+// MiB is given to flushes, manifests and eviction, but not to the WAL and the
+// journal, and is taken back when there is space for it twice over; where there
+// never was, the store does without. Stats.FullSince says since when. Any other
 // failure to change the disk, a failed sync first of all, fails the store: it
-// writes nothing any more, and goroutines that Pebble had in the middle of a
-// write stay parked until the process ends.
+// writes nothing any more but what Reserve does, and goroutines that Pebble had
+// in the middle of a write stay parked until the process ends.
 //
 // # Limits
 //
@@ -70,10 +80,19 @@
 //     tables that other spans live in, and the last span of each log.
 //   - The time index never runs backwards: after the wall clock was set back,
 //     OffsetAt knows no difference between the moments until it has caught up.
-//   - Damage of a block of the database costs the records in it. If the last
-//     record of a log is damaged, what is appended comes 21 MiB behind it.
-//   - Opening a store costs one seek a pane, opening a log its last record and
-//     its tails, whatever its length.
+//   - Damage of a block of the database costs the records in it (a block is 32
+//     KiB, or one record that is larger), of a table's index or footer all of
+//     the table (4 MiB at most), and about a hundred seeks, some ms, for each
+//     reader that comes by. If the last record of a log is damaged, what is
+//     appended comes 21 MiB behind it.
+//   - The daemon's records are kept in memory. A record is at most 16 MiB, its
+//     key 64 KiB. Put and Create cost two syncs, shared by those that wait.
+//   - A log takes 128 bytes in reserve. On a file system that copies on write
+//     Reserve may fail when that is full.
+//   - Opening a store costs its records, opening a log its last record and its
+//     tails, whatever its length.
+//   - A store wants 4 MiB of disk at least; on one with less than 64 MiB left
+//     memtables are a sixteenth of that, 256 KiB at least.
 //   - Memory: two memtables of 4 MiB, 8 MiB of block cache, an encoder of about
 //     1 MiB per processor, and what is in flight.
 package store

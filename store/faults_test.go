@@ -86,6 +86,7 @@ func TestDiskFull(t *testing.T) {
 
 // Close on a full disk does not hang.
 func TestCloseOnFullDisk(t *testing.T) {
+	t.Parallel()
 	faults := NewFaults(vfs.NewMem())
 	s, l, m := newFed(t, faults.FS(), Options{})
 	mustSync(t, l)
@@ -184,6 +185,7 @@ func TestModesOnDisk(t *testing.T) {
 
 // On a full disk a store opens for reading, and says that it cannot write.
 func TestReadOnlyOnFullDisk(t *testing.T) {
+	t.Parallel()
 	mem := vfs.NewMem()
 	s, l, m := newFed(t, mem, Options{})
 	for i := range uint64(20) {

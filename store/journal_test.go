@@ -102,39 +102,40 @@ func TestJournalHalfDamaged(t *testing.T) {
 // never what the log holds.
 func TestJournalDamaged(t *testing.T) {
 	mem := recordStore(t)
-	both := func(what string, offset int) *vfs.MemFS {
-		out := flipped(t, mem, "s/"+headerFile, 0) // a copy
-		data, err := out.UnsafeGetFileDataBuffer("s/" + headerFile)
-		if err != nil {
+	// both flips a byte of the first such entry, at an offset from its key.
+	both := func(t *testing.T, typ byte, key string, offset int) *vfs.MemFS {
+		out := vfs.NewMem()
+		if _, err := vfs.Clone(mem, out, "s", "s"); err != nil {
 			t.Fatal(err)
 		}
-		data[0] ^= 0x10
 		for _, name := range journalFiles {
 			data, err := out.UnsafeGetFileDataBuffer("s/" + name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			i := strings.LastIndex(string(data), what)
-			if i < 0 {
-				t.Fatalf("no %q in %s", what, name)
+			i := 0
+			for data[i] != typ || !strings.HasPrefix(string(data[i+entryHeader:]), key) {
+				i += 8
 			}
-			data[i+offset] ^= 1
+			data[i+entryHeader+offset] ^= 1
 		}
 		return out
 	}
 	log2 := string(binary.BigEndian.AppendUint64(nil, 2))
 	for _, tt := range []struct {
-		name, what string
-		offset     int
-		want       string
+		name   string
+		typ    byte
+		key    string
+		offset int
+		want   string
 	}{
-		{"value", "bb 1", 1, "a=a 0 b=! d=d 4 e=e 5"},
-		{"key", "bb 1", 0, "a=a 0 d=d 4 e=e 5 !"},
-		{"value that was replaced", "dd 3", 1, recordsWant},
-		{"log", log2, 0, recordsWant + " !"},
+		{"value", 'P', "b", 1, "a=a 0 b=! d=d 4 e=e 5"},
+		{"key", 'P', "b", 0, "a=a 0 d=d 4 e=e 5 !"},
+		{"value that was replaced", 'P', "d", 1, recordsWant},
+		{"log", 'L', log2, 0, recordsWant + " !"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			fsys := both(tt.what, tt.offset)
+			fsys := both(t, tt.typ, tt.key, tt.offset)
 			for range 3 { // the damage is not forgotten
 				s := mustOpen(t, "s", Options{FS: fsys})
 				records, panes := recordsOf(t, s)
@@ -190,6 +191,7 @@ func TestJournalGrowth(t *testing.T) {
 // A crash at any write, sync or rename of the journal leaves every record that
 // was acknowledged, and no damage.
 func TestJournalCrash(t *testing.T) {
+	t.Parallel()
 	for skip := 0; ; skip++ {
 		mem := vfs.NewCrashableMem()
 		faults := NewFaults(mem)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -117,7 +118,7 @@ func (k *keeper) replace(name string, b []byte) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = f.Write(b); err == nil {
+	if _, err = f.Write(bytes.Clone(b)); err == nil {
 		err = f.Sync()
 	}
 	if err == nil {
@@ -203,7 +204,7 @@ func (k *keeper) write(changes []*change) {
 	}
 	b := k.number(nil, entries)
 	for _, f := range k.files {
-		_, err := f.Write(b)
+		_, err := f.Write(bytes.Clone(b)) // a file may use b as its own
 		if err == nil {
 			err = f.Sync()
 		}

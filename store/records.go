@@ -242,7 +242,10 @@ func (s *Store) excise(lo, hi []byte) error {
 // seek a pane.
 func (s *Store) sweep() error {
 	for _, pane := range sortedKeys(s.keeper.state.removed) {
-		if err := s.excisePane(pane); err != nil {
+		if err := s.excisePane(pane); pebble.IsCorruptionError(err) {
+			s.opts.Logger.Warn("store: content of a removed log stays", "pane", pane, "err", firstLine(err))
+			continue
+		} else if err != nil {
 			return err
 		}
 		s.keeper.excised(pane)

@@ -181,9 +181,8 @@ func (r *reserve) takeFree() (place int, ok bool) {
 
 // grow adds a pair of pages.
 func (r *reserve) grow() error {
-	zeros := make([]byte, 2*pageSize)
 	err := r.s.fs.retry(func() error {
-		_, err := r.file.WriteAt(zeros, int64(r.pages)*2*pageSize)
+		_, err := r.file.WriteAt(make([]byte, 2*pageSize), int64(r.pages)*2*pageSize)
 		return err
 	})
 	if err == nil {
@@ -203,9 +202,8 @@ func (r *reserve) grow() error {
 
 // write overwrites both copies of a slot, one after the other.
 func (r *reserve) write(place int, s *slot) error {
-	b := s.encode(r.s.id)
 	for _, at := range slotPlaces(place) {
-		if _, err := r.file.WriteAt(b, at); err != nil {
+		if _, err := r.file.WriteAt(s.encode(r.s.id), at); err != nil {
 			return err
 		}
 		if err := r.file.SyncData(); err != nil {

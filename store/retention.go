@@ -65,15 +65,12 @@ func (l *Log) SetRetain(bytes uint64) {
 // evict makes one pass.
 func (s *Store) evict() error {
 	s.fs.restore()
+	var errs []error // a log that is damaged keeps nothing of another from going
 	for _, l := range s.openLogs() {
-		if err := s.evictLog(l); err != nil {
-			return err
-		}
+		errs = append(errs, s.evictLog(l))
 	}
-	if err := s.evictToCap(); err != nil {
-		return err
-	}
-	return s.rewrite()
+	errs = append(errs, s.evictToCap(), s.rewrite())
+	return errors.Join(errs...)
 }
 
 // openLogs are the logs in use, in no order that matters.
@@ -139,13 +136,18 @@ func (s *Store) spans(l *Log, end Pos) (spans []Pos, err error) {
 	return spans, err
 }
 
-// sizeOf is about what the spans in [from, to) take on disk.
+// sizeOf is about what the spans in [from, to) take on disk; of those that
+// cannot be read, enough to be taken away.
 func (s *Store) sizeOf(l *Log, from, to Pos) (uint64, error) {
 	if !s.gate.enter() {
 		return 0, ErrClosed
 	}
 	defer s.gate.leave()
-	return s.db.EstimateDiskUsage(spanKey(l.pane, from), spanKey(l.pane, to))
+	n, err := s.db.EstimateDiskUsage(spanKey(l.pane, from), spanKey(l.pane, to))
+	if pebble.IsCorruptionError(err) {
+		return evictBytes, nil
+	}
+	return n, err
 }
 
 // evictBefore takes away all spans of l before that at to.
@@ -183,13 +185,12 @@ func (s *Store) evictToCap() error {
 			archives = append(archives, l)
 		}
 	}
+	var errs []error
 	sort.Slice(archives, func(i, j int) bool { return archives[i].newest() < archives[j].newest() })
 	for _, l := range archives {
 		for excess > 0 {
 			freed, err := s.evictOldest(l)
-			if err != nil {
-				return err
-			}
+			errs = append(errs, err)
 			if freed == 0 {
 				break
 			}
@@ -199,15 +200,13 @@ func (s *Store) evictToCap() error {
 	for excess > 0 && len(live) > 0 {
 		sort.Slice(live, func(i, j int) bool { return live[i].length() > live[j].length() })
 		freed, err := s.evictOldest(live[0])
-		if err != nil {
-			return err
-		}
+		errs = append(errs, err)
 		if freed == 0 {
 			live = live[1:]
 		}
 		excess -= min(excess, freed)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // evictOldest takes the oldest span of l and returns about how many bytes it
@@ -224,7 +223,10 @@ func (s *Store) evictOldest(l *Log) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return max(size, 1), s.evictBefore(l, spans[1])
+	if err := s.evictBefore(l, spans[1]); err != nil {
+		return 0, err
+	}
+	return max(size, 1), nil
 }
 
 // appended reports whether anything was appended since the log was opened.

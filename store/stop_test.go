@@ -13,6 +13,7 @@ import (
 // A small tail and the full checkpoint of the next span in one batch, as at
 // stop: nothing is left unmerged, and nothing is said about it.
 func TestTailAndFullInOneBatch(t *testing.T) {
+	t.Parallel()
 	for _, before := range []int{0, 1, 3} {
 		var said bytes.Buffer
 		s := mustOpen(t, "s", Options{FS: vfs.NewMem(), Logger: slog.New(slog.NewTextHandler(&said, nil)), Pace: 100 * time.Millisecond})

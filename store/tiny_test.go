@@ -14,6 +14,7 @@ import (
 // A file system smaller than the ballast and the logs that Pebble would set
 // aside: full, the store cannot be made and says so; emptied, it records.
 func TestTinyDisk(t *testing.T) {
+	t.Parallel()
 	disk := t.TempDir()
 	if err := syscall.Mount("none", disk, "tmpfs", 0, "size=4m"); err != nil {
 		t.Skip("only root can mount a small file system: ", err)
@@ -57,6 +58,7 @@ func TestTinyDisk(t *testing.T) {
 
 // Where there was no room for the ballast, it is taken later.
 func TestBallastLater(t *testing.T) {
+	t.Parallel()
 	mem := vfs.NewMem()
 	faults := NewFaults(mem)
 	faults.Add(Fault{Op: FaultCreate, Path: ballastFile})
