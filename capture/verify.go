@@ -316,19 +316,34 @@ func (c *checkpoints) next() {
 	if !ok || !hides(was, cp, err) {
 		return
 	}
-	// What cannot be read is a block of the database, and with it the way on. Some
-	// way behind it another walk begins.
+	// What cannot be read is a block of the database, and with it the way on. Another
+	// walk begins at the first offset from which there is one.
 	c.head.Pos = store.Pos{Offset: was.Offset, Seq: was.Seq + 1}
-	for way, end := uint64(1), c.log.End().Offset-was.Offset; way < end; way *= 2 {
-		c.walk(store.Pos{Offset: was.Offset + way})
+	tryFrom := func(offset uint64) bool {
+		c.walk(store.Pos{Offset: offset})
 		cp, err, ok := c.pull()
-		if ok && !hides(was, cp, err) {
-			next := found(cp, err)
+		next := found(cp, err)
+		if c.behind = nil; ok && !hides(was, cp, err) {
 			c.behind = &next
-			return
+		}
+		return c.behind != nil
+	}
+	bad, good, end := was.Offset, was.Offset+1, c.log.End().Offset
+	for ; good < end && !tryFrom(good); good += good - was.Offset {
+		bad = good
+	}
+	if good >= end {
+		c.pull = func() (store.Checkpoint, error, bool) { return store.Checkpoint{}, nil, false }
+		return
+	}
+	for good-bad > 1 {
+		if mid := bad + (good-bad)/2; tryFrom(mid) {
+			good = mid
+		} else {
+			bad = mid
 		}
 	}
-	c.pull = func() (store.Checkpoint, error, bool) { return store.Checkpoint{}, nil, false }
+	tryFrom(good)
 }
 
 func found(cp store.Checkpoint, err error) foundCheckpoint {

@@ -33,10 +33,13 @@ func Hydrate(log *store.Log, at store.Pos) (*Terminal, error) {
 	var damage error // of the first checkpoint that could not be used
 	upTo := at
 	for back := uint64(1); ; back *= 2 {
-		t, from, err := restoreNearest(log, upTo)
+		t, from, err := restore(log, upTo)
 		switch {
-		case t != nil:
-			return t, follow(t, log, from, at, damage)
+		case err == nil:
+			if err := follow(t, log, from, at, damage); err != nil {
+				return nil, err
+			}
+			return t, nil
 		case damage == nil:
 			damage = err
 		}
@@ -58,23 +61,38 @@ var errCheckpoint = errors.New("checkpoint cannot be used")
 // not the first of the log.
 func before(at store.Pos) store.Pos { return store.Pos{Offset: at.Offset, Seq: at.Seq - 1} }
 
-// restoreNearest returns the Terminal of the last checkpoint at or in front of at,
-// and its position. If that cannot be used, it returns the position of what is
-// wrong: of the checkpoint, or of one in front of it that it builds on.
+// restore returns the Terminal of the last checkpoint at or in front of at, or, if
+// that or one that it builds on cannot be used, of the full one of the span; and
+// its position, or with an error that of the full one.
+func restore(log *store.Log, at store.Pos) (*Terminal, store.Pos, error) {
+	t, from, nearest := restoreNearest(log, at)
+	if nearest == nil || !errors.Is(nearest, errCheckpoint) {
+		return t, from, nearest
+	}
+	c, state, err := load(log, log.FullCheckpoint, at)
+	if err == nil {
+		if t, err = Restore(state); err == nil {
+			return t, c.Pos, nil
+		}
+		err = unusable(log, c, err)
+	}
+	return nil, c.Pos, err
+}
+
+// restoreNearest is restore without the other choice. A checkpoint inside a span
+// builds on those before it, for the rows that it leaves out.
 func restoreNearest(log *store.Log, at store.Pos) (*Terminal, store.Pos, error) {
-	c, state, err := load(log, at)
+	c, state, err := load(log, log.Checkpoint, at)
 	if err != nil {
 		return nil, c.Pos, err
 	}
 	for base := c; !base.Full && len(state.History.Rows) < state.Size.Scrollback; {
 		var rows *checkpoint.State
-		if base, rows, err = load(log, before(base.Pos)); err == nil {
-			if err = state.Complete(rows); err != nil {
-				err = unusable(log, base, err)
-			}
-		}
-		if err != nil {
+		if base, rows, err = load(log, log.Checkpoint, before(base.Pos)); err != nil {
 			return nil, base.Pos, err
+		}
+		if err = state.Complete(rows); err != nil {
+			return nil, base.Pos, unusable(log, base, err)
 		}
 	}
 	t, err := Restore(state)
@@ -84,9 +102,9 @@ func restoreNearest(log *store.Log, at store.Pos) (*Terminal, store.Pos, error) 
 	return t, c.Pos, nil
 }
 
-// load reads the last checkpoint at or in front of at.
-func load(log *store.Log, at store.Pos) (store.Checkpoint, *checkpoint.State, error) {
-	c, err := log.Checkpoint(at)
+// load reads the checkpoint that find finds at or in front of at.
+func load(log *store.Log, find func(store.Pos) (store.Checkpoint, error), at store.Pos) (store.Checkpoint, *checkpoint.State, error) {
+	c, err := find(at)
 	if err != nil {
 		var damaged *store.DamagedError
 		if errors.As(err, &damaged) {
@@ -113,6 +131,9 @@ func unusable(log *store.Log, c store.Checkpoint, err error) error {
 // checkpoint there says and nothing else, so frames behind one are refused with
 // the error damage, for which that checkpoint was passed over.
 func follow(t *Terminal, log *store.Log, from, to store.Pos, damage error) error {
+	if from.Seq >= to.Seq {
+		return nil
+	}
 	r, err := log.Read(from)
 	if err != nil {
 		return err
