@@ -143,8 +143,8 @@ func (c *child) signal(foreground int, sig unix.Signal) error {
 
 // hangUp ends the whole session of the child: SIGHUP now, SIGKILL to what is
 // left after 5 s, helpers that outlive their leader included. It returns when
-// none is left, or when the rest has been killed. foreground is the PTY's
-// foreground group, or 0.
+// none is left, or 5 s after the SIGKILL. foreground is the PTY's foreground group,
+// or 0.
 func (c *child) hangUp(foreground int) {
 	if foreground > 0 {
 		unix.Kill(-foreground, unix.SIGHUP)
@@ -154,15 +154,24 @@ func (c *child) hangUp(foreground int) {
 		unix.Kill(pid, unix.SIGHUP)
 		unix.Kill(pid, unix.SIGCONT)
 	}
-	for deadline := time.Now().Add(hangUpGrace); time.Now().Before(deadline); time.Sleep(hangUpPoll) {
-		if c.isReaped() && len(c.members()) == 0 {
-			return
-		}
+	if c.gone(hangUpGrace) {
+		return
 	}
 	for _, pid := range c.members() {
 		unix.Kill(pid, unix.SIGKILL)
 	}
-	<-c.reaped
+	c.gone(hangUpGrace) // a process that sleeps in the kernel may take longer
+}
+
+// gone waits until no process of the session is left, at most for patience, and
+// reports whether none is.
+func (c *child) gone(patience time.Duration) bool {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(hangUpPoll) {
+		if c.isReaped() && len(c.members()) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *child) isReaped() bool {

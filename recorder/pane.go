@@ -154,7 +154,8 @@ func (p *Pane) View(ctx context.Context, read func(t *replay.Terminal, closed bo
 	})
 }
 
-// Await returns when the stream reaches behind offset, is closed, or ctx ends.
+// Await returns when the stream reaches behind offset, when no more can come or
+// the pane is no longer recorded, or when ctx ends.
 func (p *Pane) Await(ctx context.Context, offset uint64) error {
 	arrived := make(chan struct{})
 	err := p.do(ctx, func(l *loop) error {
@@ -165,6 +166,9 @@ func (p *Pane) Await(ctx context.Context, offset uint64) error {
 		}
 		return nil
 	})
+	if errors.Is(err, ErrStopped) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
