@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 
 	"looptape/checkpoint"
 	"looptape/replay"
@@ -123,7 +124,7 @@ func (v *verifier) run(ctx context.Context, from store.Pos) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.As(err, &damaged):
-			v.lose(VerifyItem{Kind: VerifyDamage, Offset: at.Offset, LostBytes: r.At().Offset - at.Offset, What: damaged.Err.Error()})
+			v.lose(VerifyItem{Kind: VerifyDamage, Offset: at.Offset, LostBytes: r.At().Offset - at.Offset, What: firstLine(damaged.Err)})
 		case err != nil:
 			return err
 		default:
@@ -181,7 +182,7 @@ func (v *verifier) tell(until uint64) error {
 func (v *verifier) checkpoint(cp foundCheckpoint, at store.Pos) error {
 	state, err := cp.state()
 	if err != nil {
-		damage := VerifyItem{Kind: VerifyDamage, Offset: cp.Offset, What: "checkpoint: " + err.Error()}
+		damage := VerifyItem{Kind: VerifyDamage, Offset: cp.Offset, What: "checkpoint: " + firstLine(err)}
 		if v.term == nil || v.gap {
 			v.lose(damage)
 			return nil
@@ -214,6 +215,20 @@ func (v *verifier) checkpoint(cp foundCheckpoint, at store.Pos) error {
 	}
 	v.term = t
 	return v.tell(cp.Offset)
+}
+
+// firstLine is what an error says, without what a database adds for its makers.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// Unopened reports a log that cannot even be opened.
+func Unopened(pane string, damaged *store.DamagedError, report func(VerifyItem) error) (*VerifyResult, error) {
+	return &VerifyResult{Pane: pane, Damages: 1}, report(VerifyItem{
+		Kind: VerifyDamage, Offset: damaged.Offset, End: damaged.Offset,
+		What: "the log cannot be opened, and all of it is lost: " + firstLine(damaged.Err),
+	})
 }
 
 // compare says in what way the state of a checkpoint is not that of t, or "".

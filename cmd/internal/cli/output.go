@@ -237,10 +237,14 @@ func (a *app) streamTo(ctx context.Context, c *wire.Client, v *manifest.Verb, pa
 	if ferr := out.Flush(); err == nil {
 		err = ferr
 	}
-	if err == nil {
-		a.noteMissing(result)
+	if err != nil {
+		return err
 	}
-	return err
+	if v.Name == "pane.verify" {
+		return verdict(result)
+	}
+	a.noteMissing(result)
+	return nil
 }
 
 // noteMissing says on stderr what an export could not hold.

@@ -58,7 +58,7 @@ func (a *app) verbCommand(v *manifest.Verb, name string) *cobra.Command {
 			cmd.Flags().Var(&text{kind: flagKind(p)}, flagName(p), usage)
 		}
 	}
-	if v.Streams {
+	if v.Streams && v.Item[0].Type == manifest.Bytes {
 		cmd.Flags().StringVar(&output, "output", "", "write to this file, which appears when it is complete")
 	}
 	return cmd
@@ -120,6 +120,13 @@ func (a *app) runVerb(cmd *cobra.Command, v *manifest.Verb, output string) error
 		return err
 	}
 	defer c.Close()
+	if v.Name == "pane.verify" && !a.json {
+		result, err := a.verifyPane(cmd.Context(), c, params)
+		if err == nil && !result.Sound {
+			err = unsound
+		}
+		return err
+	}
 	if v.Streams {
 		return a.stream(cmd.Context(), c, v, params, output)
 	}

@@ -32,7 +32,7 @@ is wrong and what is lost by it. The exit code is 0 if all is sound, else 1.`,
 				return err
 			}
 			defer c.Close()
-			panes := []string{pane}
+			panes := []string{pane} // which the daemon looks up
 			if pane == "" {
 				if panes, err = listPanes(cmd.Context(), c); err != nil {
 					return err
@@ -68,7 +68,7 @@ type verified struct {
 func (a *app) verify(ctx context.Context, c *wire.Client, panes []string) error {
 	results, sound := []verified{}, true
 	for _, pane := range panes {
-		v, err := a.verifyPane(ctx, c, pane)
+		v, err := a.verifyPane(ctx, c, map[string]string{"pane": pane})
 		if err != nil {
 			return err
 		}
@@ -88,22 +88,36 @@ func (a *app) verify(ctx context.Context, c *wire.Client, panes []string) error 
 	return nil
 }
 
-func (a *app) verifyPane(ctx context.Context, c *wire.Client, pane string) (v verified, err error) {
+// verdict is unsound if the result of pane.verify says so.
+func verdict(result json.RawMessage) error {
+	var r capture.VerifyResult
+	if err := json.Unmarshal(result, &r); err != nil {
+		return err
+	}
+	if !r.Sound {
+		return unsound
+	}
+	return nil
+}
+
+// verifyPane calls pane.verify and, unless the output is to be JSON, prints what it
+// finds as it goes.
+func (a *app) verifyPane(ctx context.Context, c *wire.Client, params any) (v verified, err error) {
 	v.Found = []capture.VerifyItem{}
 	progress := progressLine{w: os.Stderr, shown: !a.json && isTerminal(os.Stderr)}
-	raw, err := c.Stream(ctx, "pane.verify", map[string]string{"pane": pane}, func(raw json.RawMessage) error {
+	raw, err := c.Stream(ctx, "pane.verify", params, func(raw json.RawMessage) error {
 		var item capture.VerifyItem
 		if err := json.Unmarshal(raw, &item); err != nil {
 			return err
 		}
 		if item.Kind == capture.VerifyProgress {
-			progress.show(pane, item)
+			progress.show(item)
 			return nil
 		}
 		v.Found = append(v.Found, item)
 		if !a.json {
 			progress.clear()
-			printFinding(os.Stdout, pane, item)
+			printFinding(os.Stdout, item)
 		}
 		return nil
 	})
@@ -118,12 +132,12 @@ func (a *app) verifyPane(ctx context.Context, c *wire.Client, pane string) (v ve
 	if !v.Sound {
 		verdict = fmt.Sprintf("not sound: %d damages, %d bytes lost, %d checkpoints that drifted", v.Damages, v.LostBytes, v.Drifts)
 	}
-	fmt.Printf("%s: offsets %d to %d, %d frames, %d checkpoints, %d compared: %s\n", pane, v.From, v.Offset, v.Frames, v.Checkpoints, v.Compared, verdict)
+	fmt.Printf("%s: offsets %d to %d, %d frames, %d checkpoints, %d compared: %s\n", v.Pane, v.From, v.Offset, v.Frames, v.Checkpoints, v.Compared, verdict)
 	return v, nil
 }
 
-func printFinding(w io.Writer, pane string, item capture.VerifyItem) {
-	fmt.Fprintf(w, "%s: %s at offset %d: %s", pane, item.Kind, item.Offset, item.What)
+func printFinding(w io.Writer, item capture.VerifyItem) {
+	fmt.Fprintf(w, "%s at offset %d: %s", item.Kind, item.Offset, item.What)
 	if item.LostBytes > 0 {
 		fmt.Fprintf(w, "; %d bytes are lost", item.LostBytes)
 	}
@@ -139,9 +153,9 @@ type progressLine struct {
 	shown bool
 }
 
-func (p *progressLine) show(pane string, item capture.VerifyItem) {
+func (p *progressLine) show(item capture.VerifyItem) {
 	if p.shown && item.End > 0 {
-		fmt.Fprintf(p.w, "\r\x1b[K%s: %d %% of %d MiB", pane, item.Offset*100/item.End, item.End>>20)
+		fmt.Fprintf(p.w, "\r\x1b[Kverified: %d %% of %d MiB", item.Offset*100/item.End, item.End>>20)
 	}
 }
 

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"looptape/capture"
 	"looptape/store"
@@ -17,16 +16,13 @@ func (s *Server) paneVerify(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	report := func(item capture.VerifyItem) error { return r.Item(ctx, item) }
 	// The log as it is: an archive that was cut off by a crash is not finished for
 	// this, and one that is damaged need not be readable.
 	log, err := s.store.Log(w.Pane.ID)
 	var damaged *store.DamagedError
 	if errors.As(err, &damaged) {
-		item := capture.VerifyItem{
-			Kind: capture.VerifyDamage, Offset: damaged.Offset, End: damaged.Offset,
-			What: fmt.Sprintf("the log cannot be opened, and all of it is lost: %v", damaged.Err),
-		}
-		return &capture.VerifyResult{Pane: r.id, Damages: 1}, r.Item(ctx, item)
+		return capture.Unopened(r.id, damaged, report)
 	}
 	if err != nil {
 		return nil, err
@@ -37,5 +33,5 @@ func (s *Server) paneVerify(ctx context.Context, r *request) (any, error) {
 		return nil, ctx.Err()
 	}
 	defer func() { <-verifying }()
-	return capture.Verify(ctx, log, r.id, func(item capture.VerifyItem) error { return r.Item(ctx, item) })
+	return capture.Verify(ctx, log, r.id, report)
 }

@@ -223,6 +223,31 @@ var Verbs = []Verb{
 		Failures: []Failure{noPane, damaged, {Code: "not_found.evicted", When: "the log lost its beginning to retention meanwhile"}},
 	},
 	{
+		Name: "pane.verify", Summary: "Read all of a recording again and check it against its checksums, and its checkpoints against its replay",
+		Right: Manage, On: Pane, Streams: true,
+		Params: []Param{paneParam("Pane to verify")},
+		Item: []Field{
+			{Name: "kind", Type: String, Choices: []string{"progress", "damage", "drift"}},
+			{Name: "offset", Type: Integer, Summary: "progress: everything below was read; else where something is wrong"},
+			{Name: "end", Type: Integer, Summary: "progress: where it ends; damage: no screen behind offset and before end can be shown"},
+			{Name: "lost_bytes", Type: Integer, Summary: "damage: bytes of the stream from offset on that cannot be read"},
+			{Name: "what", Type: String, Optional: true, Summary: "What is wrong"},
+		},
+		Result: []Field{
+			{Name: "pane", Type: String},
+			{Name: "from", Type: Integer, Summary: "Offset at which the log begins"},
+			{Name: "offset", Type: Integer, Summary: "Offset up to which it was verified"},
+			{Name: "frames", Type: Integer, Summary: "Frames read"},
+			{Name: "checkpoints", Type: Integer, Summary: "Checkpoints read"},
+			{Name: "compared", Type: Integer, Summary: "Those that were compared with what the log before them replays to"},
+			{Name: "damages", Type: Integer},
+			{Name: "drifts", Type: Integer, Summary: "Checkpoints that differ from the replay"},
+			{Name: "lost_bytes", Type: Integer},
+			{Name: "sound", Type: Boolean, Summary: "True if nothing is damaged and nothing drifted"},
+		},
+		Failures: []Failure{noPane},
+	},
+	{
 		Name: "doctor", Summary: "Say how the daemon and its panes are",
 		Right: Read, On: Pane, Filter: true,
 		Result: []Field{
