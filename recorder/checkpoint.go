@@ -23,13 +23,13 @@ import (
 // left. So nothing is written until a whole state is worth it.
 var distances = distance{
 	deltaWork: 4 << 20, deltaShare: 16,
-	fullWork: 12 << 20, fullShare: 8,
+	fullWork: 12 << 20, fullShare: 11,
 	spanWork: 128 << 20,
 }
 
 // distance is a set of distances. Before compression a checkpoint inside a span is
 // at most one deltaShare-th of the stream since the last one, and a whole state one
-// fullShare-th; but behind fullWork in the one case, and twice that in the other
+// fullShare-th; but behind fullWork in the one case, and three times that in the other
 // (or four times the state's bytes, since restoring takes as long), it is written
 // whatever it takes.
 type distance struct {
@@ -80,7 +80,7 @@ func (s *schedule) next(t *replay.Terminal) (blob []byte, full, ok bool) {
 		}
 		s.took(t, state, whole)
 		return s.blob, whole, true
-	case since >= s.fullWork && (bytes >= s.whole*s.fullShare || since >= max(2*s.fullWork, 4*s.whole)):
+	case since >= s.fullWork && (bytes >= s.whole*s.fullShare || since >= max(3*s.fullWork, 4*s.whole)):
 		return s.full(t), true, true
 	}
 	s.tried = work

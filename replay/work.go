@@ -10,7 +10,7 @@ const (
 	workLine    = 20  // a row that scrolls off, a line feed
 	workEscape  = 30  // a control sequence, whatever it is
 	workHigh    = 3   // a byte of text above ASCII, besides itself
-	workCluster = 150 // a code point that joins a cluster
+	workCluster = 200 // a code point that joins a cluster
 	workLink    = 500 // OSC 8
 )
 
