@@ -11,6 +11,10 @@ const (
 	// stallTime is how long the log may have no room before the pane goes on
 	// without it. Until then the program waits, and nothing is lost.
 	stallTime = 10 * time.Second
+	// reserveStep is how far ahead of the stream the offsets are reserved that a
+	// client may see while nothing is recorded, in bytes: a crash must not give
+	// them out again.
+	reserveStep = 64 << 20
 	// resumeRoom is how much room the log must have again, in bytes, before the
 	// recording resumes: a disk that takes a little now and then must not make a
 	// gap each time.
@@ -25,6 +29,7 @@ type gap struct {
 	stalled <-chan time.Time // runs while the log has no room
 	open    bool             // nothing is appended
 	from    uint64           // since this offset
+	ahead   uint64           // offsets below are reserved, or soon will be
 	exited  bool             // the Exit mark is owed
 	closed  bool             // so is the Closed mark
 }
@@ -55,7 +60,26 @@ func (l *loop) openGap() {
 	from := l.term.Offset()
 	l.gap = gap{open: true, from: from}
 	l.pane.gap.Store(&from)
+	l.reserve()
 	l.pane.logger.Error("the log takes nothing: what the program writes is not recorded", "offset", from, "err", l.pane.log.Err())
+}
+
+// reserve keeps the reserved offsets, and epochs, ahead of the stream. Each epoch
+// takes a byte of it, or a resize.
+func (l *loop) reserve() {
+	if l.term.Offset()+reserveStep/2 < l.gap.ahead {
+		return
+	}
+	l.gap.ahead = l.term.Offset() + reserveStep
+	go l.pane.reserve(l.gap.ahead, uint64(l.term.Bounds().Epoch)+reserveStep)
+}
+
+// reserve makes a reservation durable. It ends with the disk's answer, and nobody
+// waits for it: a disk that has failed may refuse, and then nothing can be done.
+func (p *Pane) reserve(offset, epochs uint64) {
+	if err := p.log.Reserve(offset, epochs); err != nil {
+		p.logger.Error("offsets of what is not recorded may come again after a crash", "offset", offset, "err", err)
+	}
 }
 
 // closeGap records that there was one, and goes on recording.

@@ -209,7 +209,9 @@ func (l *loop) record(batch []byte) {
 		l.pane.input.reply(replies)
 	}
 	l.term.TakeEvents()
-	if !l.gap.open {
+	if l.gap.open {
+		l.reserve()
+	} else {
 		l.maybeCheckpoint()
 	}
 	l.wakeWaiters()

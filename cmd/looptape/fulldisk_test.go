@@ -128,6 +128,36 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// TestCrashInGap kills the daemon while nothing is recorded: the offsets and the
+// epochs that were seen meanwhile do not come again.
+func TestCrashInGap(t *testing.T) {
+	t.Parallel()
+	disk := smallDisk(t, "64m")
+	s := &server{t: t, ctx: t.Context(), dir: filepath.Join(disk, "s")}
+	s.start()
+	t.Cleanup(func() { s.end(syscall.SIGKILL) })
+	c := s.client()
+	pane := s.run(c, 80, 24, "sh", "-c", `yes "$(printf '\033c123456789')"`)
+	s.until(c, pane, "writing", func(i paneInfo) bool { return i.Durable > 1<<16 })
+	fill := fillUp(t, disk)
+	var seen paneInfo
+	s.until(c, pane, "far ahead of the log", func(i paneInfo) bool { seen = i; return i.Offset > i.Durable+8<<20 })
+	s.end(syscall.SIGKILL)
+	if err := os.Remove(fill); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	c = s.client()
+	got := call[paneInfo](s, c, "pane.get", obj{"pane": pane})
+	if got.Offset < seen.Offset || got.Epoch <= seen.Epoch {
+		t.Errorf("before the crash %+v, after it %+v", seen, got)
+	}
+	a := call[sinceAnswer](s, c, "pane.capture_since", obj{"pane": pane, "since": seen.Offset, "format": "raw"})
+	if !a.Missed || a.From != got.Offset || a.MissedBytes != got.Offset-seen.Offset {
+		t.Errorf("from where a client stood: %+v", a)
+	}
+}
+
 // checkAround reads a stream with one gap, which begins at from: every byte is
 // what the program wrote at that offset.
 func (s *server) checkAround(c *wire.Client, pane string, from uint64) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -179,18 +180,30 @@ func (a *archive) finish(ctx context.Context, log *store.Log) error {
 		lost = last.Lost
 		err = a.checkpoint(ctx, log, now, 0)
 	case a.found && last.Kind != replay.MarkClosed: // behind which nothing comes
-		lost = a.all.store.LossBound()
+		seen, _ := log.Reserved()
+		lost = max(a.all.store.LossBound(), seen-min(seen, log.End().Offset))
 		err = a.checkpoint(ctx, log, now, lost)
 	}
 	if err != nil {
 		return err
 	}
-	mark := store.Frame{Kind: replay.MarkRestart, Time: now, Data: replay.AppendRestart(nil, uint32(lost))} // each epoch took a byte or a frame
+	mark := store.Frame{Kind: replay.MarkRestart, Time: now, Data: replay.AppendRestart(nil, a.epochs(log, lost))}
 	log.Append(mark.Kind, mark.Time, mark.Data)
 	if a.term != nil {
 		err = replay.Apply(a.term, mark)
 	}
 	return err
+}
+
+// epochs is how many epochs may have been lost with so many bytes: each took a
+// byte or a frame, or was reserved.
+func (a *archive) epochs(log *store.Log, lost uint64) uint32 {
+	if lost == 0 {
+		return 0
+	}
+	_, seen := log.Reserved()
+	now := uint64(a.term.Bounds().Epoch)
+	return uint32(min(max(lost, seen-min(seen, now)), math.MaxUint32-min(now+1, math.MaxUint32)))
 }
 
 // checkpoint appends a gap of lost bytes, if there is one, and the checkpoint
