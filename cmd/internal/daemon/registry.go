@@ -85,38 +85,59 @@ type registry struct {
 	next     struct{ session, window, pane uint64 }
 }
 
-// loadRegistry reads all records.
-func loadRegistry(st *store.Store) (*registry, error) {
+// loadRegistry reads all records. One that is damaged costs its session or its
+// window, which damaged is told, and nothing else.
+func loadRegistry(st *store.Store, damaged func(error)) (*registry, error) {
 	r := &registry{
 		store:    st,
 		sessions: make(map[uint64]*session),
 		windows:  make(map[uint64]*window),
 		panes:    make(map[uint64]*window),
 	}
-	for record, err := range st.Scan(sessionKey) {
-		var s session
-		if err := readRecord(record, err, &s); err != nil {
-			return nil, err
-		}
-		r.sessions[s.ID] = &s
+	err := readRecords(st, sessionKey, damaged, func(s *session) {
+		r.sessions[s.ID] = s
 		r.next.session = max(r.next.session, s.ID+1)
+	})
+	if err != nil {
+		return nil, err
 	}
 	logs, err := existing(st)
 	if err != nil {
 		return nil, err
 	}
-	for record, err := range st.Scan(windowKey) {
-		var w window
-		if err := readRecord(record, err, &w); err != nil {
-			return nil, err
-		}
+	for pane := range logs { // also of windows whose record is damaged
+		r.next.pane = max(r.next.pane, pane+1)
+		r.next.window = max(r.next.window, pane+1)
+	}
+	return r, readRecords(st, windowKey, damaged, func(w *window) {
+		r.next.session = max(r.next.session, w.Session+1)
 		r.next.window = max(r.next.window, w.ID+1)
 		r.next.pane = max(r.next.pane, w.Pane.ID+1)
 		if logs[w.Pane.ID] { // else the daemon ended before the program began
-			r.windows[w.ID], r.panes[w.Pane.ID] = &w, &w
+			r.windows[w.ID], r.panes[w.Pane.ID] = w, w
+		}
+	})
+}
+
+// readRecords hands the records under a prefix to add.
+func readRecords[T any](st *store.Store, prefix string, damaged func(error), add func(*T)) error {
+	for record, err := range st.Scan(prefix) {
+		into := new(T)
+		if err == nil {
+			err = json.Unmarshal(record.Value, into)
+		}
+		var damage *store.DamagedError
+		var syntax *json.SyntaxError
+		switch {
+		case err == nil:
+			add(into)
+		case errors.As(err, &damage), errors.As(err, &syntax):
+			damaged(fmt.Errorf("the record %q: %w", record.Key, err))
+		default:
+			return err
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // existing is the set of panes that have a log.
@@ -127,16 +148,6 @@ func existing(st *store.Store) (map[uint64]bool, error) {
 		logs[pane] = true
 	}
 	return logs, err
-}
-
-func readRecord(record store.Record, err error, into any) error {
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(record.Value, into); err != nil {
-		return fmt.Errorf("the record %s is damaged: %w", record.Key, err)
-	}
-	return nil
 }
 
 // putPatience is how long a record may take to become durable.
@@ -205,7 +216,7 @@ func (r *registry) forget(id uint64) error {
 func (r *registry) addWindow(w window) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.sessions[w.Session].Killed != nil {
+	if se := r.sessions[w.Session]; se == nil || se.Killed != nil {
 		return false
 	}
 	r.windows[w.ID], r.panes[w.Pane.ID] = &w, &w

@@ -115,7 +115,10 @@ func (s *Server) serve(ctx context.Context, c Config, ready func()) (err error) 
 		return err
 	}
 	defer s.grants.Close()
-	if s.registry, err = loadRegistry(s.store); err != nil {
+	s.registry, err = loadRegistry(s.store, func(err error) {
+		s.logger.Error("damaged: what it names cannot be listed any more", "err", err)
+	})
+	if err != nil {
 		return err
 	}
 	for _, w := range s.registry.allWindows() {
