@@ -388,7 +388,12 @@ func (s *Store) view(pane uint64, fn func(*pebble.Iterator) error) error {
 		return err
 	}
 	defer it.Close() // its error is one that fn has seen
-	return fn(it)
+	err = fn(it)
+	var damaged *DamagedError
+	if pebble.IsCorruptionError(err) && !errors.As(err, &damaged) {
+		err = &DamagedError{pane, 0, err}
+	}
+	return err
 }
 
 // gate lets readers into Pebble until it is closed.

@@ -203,6 +203,9 @@ func (s *server) compare(c *wire.Client, pane string, want []byte) (code string)
 	var e *wire.Error
 	if errors.As(err, &e) {
 		code = e.Code
+		if code == "internal.error" {
+			s.t.Errorf("damage is not said to be damage: %s", e.Message)
+		}
 	}
 	if err == nil && !bytes.Equal(got.Bytes(), want) || !bytes.HasPrefix(want, got.Bytes()) {
 		s.t.Errorf("%s: %d bytes that were never written, or only %d of %d: %v", pane, got.Len(), got.Len(), len(want), err)
