@@ -100,6 +100,7 @@ func (l *Log) nextCheckpoint(from Pos, past bool) (cp Checkpoint, err error) {
 	// First what is in memory: it may be on disk before we look there, but
 	// not the other way round.
 	pending, ok := l.pendingFrom(from, past)
+	var over *Pos // the span that has no more
 	err = l.s.view(l.pane, func(it *pebble.Iterator) error {
 		k := dataKey{pane: l.pane}
 		span, err := l.spanAt(it, from)
@@ -118,23 +119,66 @@ func (l *Log) nextCheckpoint(from Pos, past bool) (cp Checkpoint, err error) {
 		if !it.SeekGE(k.encode()) {
 			return eof(it)
 		}
-		if k, err = decodeDataKey(it.Key()); err == nil && k.class == classData {
-			// No more in this span: the next one begins with its full one.
-			if !it.SeekGE(spanKey(l.pane, Pos{span.Offset, span.Seq + 1})) {
-				return eof(it)
-			}
-			k, err = decodeDataKey(it.Key())
-		}
-		if err != nil {
+		k, err = decodeDataKey(it.Key())
+		switch {
+		case err != nil:
 			return &DamagedError{l.pane, from.Offset, err}
+		case k.class == classData:
+			over = &span
+			return nil
 		}
 		cp, err = l.readCheckpoint(it, k)
 		return err
 	})
+	if over != nil {
+		// With an iterator of its own: one that stands near steps from block to block
+		// instead of seeking, and into one that cannot be read.
+		err = l.s.view(l.pane, func(it *pebble.Iterator) error {
+			k, err := l.spanBehind(it, *over)
+			if err == nil {
+				cp, err = l.readCheckpoint(it, k)
+			} else if k.pane == l.pane {
+				cp = Checkpoint{Pos: k.at, Full: true}
+			}
+			return err
+		})
+	}
 	if ok && (errors.Is(err, io.EOF) || err == nil && pending.Pos == cp.Pos && pending.Full == cp.Full) {
 		return pending, nil // the only one, or in place of that on disk
 	}
 	return cp, err
+}
+
+// spanBehind puts the iterator on the full checkpoint of the first span behind the
+// one at span; its key is returned also if it is damaged. Seeking to where it may
+// begin looks at the last block of the span before, which may not be readable.
+func (l *Log) spanBehind(it *pebble.Iterator, span Pos) (dataKey, error) {
+	next := func(delta uint64) []byte {
+		return spanKey(l.pane, Pos{Offset: satAdd(span.Offset, delta), Seq: span.Seq + 1})
+	}
+	if it.SeekGE(next(0)) {
+		k, err := decodeDataKey(it.Key())
+		return k, l.broken(span.Offset, err)
+	}
+	err := it.Error()
+	if err == nil {
+		return dataKey{}, io.EOF
+	}
+	full := func(span Pos) dataKey { return dataKey{l.pane, span, classFull, span} }
+	k, ok := l.bisect(it, next)
+	if !ok {
+		return dataKey{}, err
+	}
+	// Between the two there is a span whose beginning cannot be read, or none.
+	if it.SeekLT(full(k.span).encode()) {
+		if p, err := decodeDataKey(it.Key()); err == nil && p.span != span {
+			return full(p.span), &DamagedError{l.pane, p.span.Offset, errBlock}
+		}
+	}
+	if k = full(k.span); !it.SeekGE(k.encode()) {
+		return dataKey{}, eof(it)
+	}
+	return k, nil
 }
 
 func eof(it *pebble.Iterator) error {
