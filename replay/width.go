@@ -28,8 +28,6 @@ const (
 	classKnown   class = 1 << 7
 )
 
-const plainJoins = classExtend | classJoins
-
 // pages holds the classes of the code points that were seen, 256 at a time: they
 // are found by asking the width and segmentation libraries, which takes some
 // microseconds a page, once in a process.

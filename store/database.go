@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -131,8 +132,8 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 
 func (l pebbleLogger) log(level slog.Level, format string, args []any) {
 	log := l.s.opts.Logger
-	if log.Enabled(nil, level) {
-		log.Log(nil, level, "pebble: "+fmt.Sprintf(format, args...))
+	if log.Enabled(context.Background(), level) {
+		log.Log(context.Background(), level, "pebble: "+fmt.Sprintf(format, args...))
 	}
 }
 
