@@ -145,6 +145,7 @@ func TestFieldQueries(t *testing.T) {
 	s.start()
 	c = s.client()
 	fresh := s.run(c, 80, 24, "sh", "-c", `stty raw -echo; echo ready; exec od -An -v -tx1 -w1`)
+	s.until(c, fresh, "ready", func(p paneInfo) bool { return p.Offset >= 6 })
 	s.rows(c, pane)
 	if again := shown(); again != answers {
 		t.Errorf("after a restart: %s, before %s", again, answers)
