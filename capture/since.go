@@ -317,6 +317,8 @@ func (s *since) scan(from uint64, limit int, take func(p []byte) int) (at uint64
 			return at, nil
 		case f.Kind != store.Output || f.Offset+uint64(len(f.Data)) <= at:
 			continue
+		case f.Offset > at: // not even a gap stands for what is between
+			return at, &store.DamagedError{Pane: s.pane.Log().Pane(), Offset: at, Err: errors.New("bytes are missing")}
 		}
 		p := f.Data[at-f.Offset:]
 		p = p[:min(uint64(len(p)), uint64(limit), s.r.End-at)]

@@ -235,14 +235,13 @@ func (r *Reader) next(it *pebble.Iterator) (dataKey, error) {
 // read, or to what is not durable yet.
 func (r *Reader) pass(d *DamagedError) {
 	r.i, r.seg.frames = 0, r.seg.frames[:0]
-	k, ok := dataKey{}, false
+	k, ok := dataKey{at: r.l.memoryStart()}, false // before the iterator, see seekOffset
 	_ = r.l.s.view(r.l.pane, func(it *pebble.Iterator) error {
-		k, ok = r.l.nextRecord(it, max(d.Offset, r.at.Offset), r.at.Seq)
+		if next, found := r.l.nextRecord(it, max(d.Offset, r.at.Offset), r.at.Seq); found {
+			k, ok = next, true
+		}
 		return nil
 	})
-	if !ok {
-		k.at = r.l.memoryStart()
-	}
 	r.at, r.span, r.inSpan = k.at, k.span, ok
 	r.skip = 0
 }

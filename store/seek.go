@@ -17,9 +17,11 @@ func (l *Log) seekOffset(off uint64) (Pos, error) {
 	if p, ok := l.seekPending(off); ok {
 		return p, nil
 	}
+	// Before the iterator: what becomes durable meanwhile is in neither otherwise.
+	memory := l.memoryStart()
 	var at Pos
 	err := l.s.view(l.pane, func(it *pebble.Iterator) (err error) {
-		at, err = l.seekStored(it, off)
+		at, err = l.seekStored(it, off, memory)
 		return err
 	})
 	if off < l.Oldest() {
@@ -55,8 +57,8 @@ func (l *Log) seekPending(off uint64) (Pos, bool) {
 }
 
 // seekStored answers for what is on disk: the last record that begins before
-// off, or the first one there is.
-func (l *Log) seekStored(it *pebble.Iterator, off uint64) (Pos, error) {
+// off, or the first one there is; memory if there is none.
+func (l *Log) seekStored(it *pebble.Iterator, off uint64, memory Pos) (Pos, error) {
 	if off > 0 {
 		span, err := l.spanAt(it, Pos{Offset: off - 1, Seq: math.MaxUint64 - 1})
 		if err == nil && it.SeekLT(dataKey{l.pane, span, classData, Pos{Offset: off}}.encode()) {
@@ -75,7 +77,7 @@ func (l *Log) seekStored(it *pebble.Iterator, off uint64) (Pos, error) {
 	// Nothing begins before off: the oldest span begins at it.
 	k, ok := l.first(it)
 	if !ok {
-		return l.memoryStart(), l.broken(off, it.Error())
+		return memory, l.broken(off, it.Error())
 	}
 	return k.span, nil
 }
