@@ -99,6 +99,11 @@ func (a *archive) openLog(ctx context.Context) error {
 	if err == nil && a.found && !a.all.readOnly {
 		log.SetRetain(a.pane.Retain)
 		err = a.finish(ctx, log)
+		// A log whose end is damaged keeps what stands before: it is read as it is,
+		// and who wants its screen is told of the damage.
+		if damaged := new(store.DamagedError); errors.As(err, &damaged) {
+			err = nil
+		}
 	}
 	if err == nil {
 		a.log = log
