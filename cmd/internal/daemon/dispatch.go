@@ -185,6 +185,12 @@ func (s *Server) authorize(r *request, verb *manifest.Verb) error {
 	}
 }
 
+// mayRead says whether the caller may read the pane of w, and so hear of it at
+// all.
+func (s *Server) mayRead(c grant.Caller, _ *window) bool {
+	return s.grants.Allows(c, manifest.Read)
+}
+
 // findSession, findWindow and findPane look up what r is about.
 func (s *Server) findSession(r *request) (session, error) {
 	if n, ok := parseID(manifest.Session, r.id); ok {

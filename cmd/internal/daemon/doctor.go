@@ -48,7 +48,9 @@ func (s *Server) doctor(_ context.Context, r *request) (any, error) {
 	}
 	panes := []paneHealth{}
 	for _, w := range s.registry.allWindows() {
-		panes = append(panes, s.paneHealth(w))
+		if s.mayRead(r.caller, &w) {
+			panes = append(panes, s.paneHealth(w))
+		}
 	}
 	raw, err := json.Marshal(head)
 	if err != nil {
