@@ -17,7 +17,7 @@ import (
 
 // server is a real daemon in a state directory of its own.
 type server struct {
-	t    *testing.T
+	t    testing.TB
 	dir  string
 	args []string // more flags of serve
 	cmd  *exec.Cmd
@@ -26,7 +26,7 @@ type server struct {
 }
 
 // newServer starts a daemon in a new directory. It is killed when the test ends.
-func newServer(t *testing.T) *server {
+func newServer(t testing.TB) *server {
 	t.Helper()
 	base, err := os.MkdirTemp("", "lt") // short, for the socket's sake
 	if err != nil {
