@@ -24,6 +24,7 @@ var printers = map[string]func(w, notes io.Writer, result []byte) error{
 	"session.create":     printField("session"),
 	"window.create":      printField("pane"),
 	"pane.capture":       printScreen,
+	"pane.capture_at":    printAt,
 	"pane.capture_rows":  printRows,
 	"pane.capture_since": printSince,
 }
@@ -77,6 +78,15 @@ func printScreen(w, _ io.Writer, result []byte) error {
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
 	}
 	return nil
+}
+
+func printAt(w, notes io.Writer, result []byte) error {
+	var r capture.AtResult
+	if err := json.Unmarshal(result, &r); err != nil {
+		return err
+	}
+	fmt.Fprintf(notes, "looptape: the screen at offset %d, as of %s\n", r.Offset, r.Time.Local().Format("2006-01-02 15:04:05.000"))
+	return printScreen(w, notes, result)
 }
 
 func printRows(w, notes io.Writer, result []byte) error {

@@ -132,20 +132,27 @@ func (a *archive) with(ctx context.Context, f func() error) (err error) {
 // hydrate makes the Terminal at the end of log, if it is not there.
 func (a *archive) hydrate(ctx context.Context, log *store.Log) error {
 	if a.term == nil {
-		select {
-		case a.all.slots <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		defer func() { <-a.all.slots }()
-		t, err := replay.Hydrate(log, log.End())
+		err := a.all.hydrate(ctx, func() (err error) {
+			a.term, err = replay.Hydrate(log, log.End())
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		a.term = t
 	}
 	a.all.touch(a)
 	return nil
+}
+
+// hydrate runs f, which hydrates a Terminal, as soon as few enough others do.
+func (all *archives) hydrate(ctx context.Context, f func() error) error {
+	select {
+	case all.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-all.slots }()
+	return f()
 }
 
 // touch notes that a was read, and drops the Terminals of those that were read

@@ -30,6 +30,7 @@ var handlers = map[string]func(*Server, context.Context, *request) (any, error){
 	"pane.resize":        (*Server).paneResize,
 	"pane.kill":          (*Server).paneKill,
 	"pane.capture":       (*Server).paneCapture,
+	"pane.capture_at":    (*Server).paneCaptureAt,
 	"pane.capture_rows":  (*Server).paneCaptureRows,
 	"pane.capture_since": (*Server).paneCaptureSince,
 	"pane.export":        (*Server).paneExport,

@@ -1,0 +1,170 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"looptape/replay"
+	"looptape/store"
+)
+
+// AtRequest names a place in the stream of a pane: exactly one of Offset and Time.
+type AtRequest struct {
+	Pane   string  `json:"pane"`
+	Offset *uint64 `json:"offset"`
+	Time   *string `json:"time"` // see ParseTime
+
+	Started time.Time `json:"-"` // when the pane was made
+}
+
+// AtResult is the screen at a place (contract.md, section 5). Time is when the
+// last frame in front of it was recorded, or when the pane was made.
+type AtResult struct {
+	ScreenResult
+	Time time.Time `json:"time"`
+}
+
+// At returns the screen as it was at a place in the stream: the last that the
+// program showed there, its alternate screen included. now is the clock that
+// relative times count from.
+//
+// The errors, beside those of the log: invalid_params.at, invalid_params.time,
+// not_found.offset for a place outside [oldest, end], not_found.time for one
+// before the first frame that is kept, and not_found.gap for one inside a gap.
+func At(ctx context.Context, p Pane, q AtRequest, now func() time.Time) (*AtResult, error) {
+	if (q.Offset == nil) == (q.Time == nil) {
+		return nil, &Error{"invalid_params.at", "exactly one of offset and time is needed", nil}
+	}
+	var t *replay.Terminal
+	var last store.Frame
+	var err error
+	if q.Time != nil {
+		t, last, err = q.atTime(p.Log(), now())
+	} else {
+		t, last, err = q.atOffset(ctx, p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &AtResult{*Screen(t, q.Pane), wallTime(last)}, nil
+}
+
+func wallTime(f store.Frame) time.Time { return time.Unix(0, f.Time.Wall).UTC() }
+
+// atOffset returns the Terminal at an offset, and the last frame in front of it.
+func (q *AtRequest) atOffset(ctx context.Context, p Pane) (t *replay.Terminal, last store.Frame, err error) {
+	offset := *q.Offset
+	t, err = replay.HydrateAt(p.Log(), offset)
+	if err == nil {
+		last, err = q.frameBefore(p.Log(), offset, func(f store.Frame) bool {
+			return f.Offset >= offset && (f.End().Offset > offset || f.Kind == replay.MarkRestart || f.Kind == replay.MarkRespawn)
+		})
+	}
+	var gap *replay.GapError
+	switch {
+	case errors.As(err, &gap):
+		err = gapError(offset, gap.From, gap.To)
+	case errors.Is(err, store.ErrEvicted):
+		err = outsideLog(p, offset, "evicted", "is no longer retained", p.Log().End().Offset)
+	case errors.Is(err, replay.ErrBeyond):
+		err = beyond(ctx, p, offset)
+	}
+	return t, last, err
+}
+
+// atTime returns the Terminal at a moment, and the last frame that was recorded by
+// then. What is no longer recorded is seen as its program left it: without the
+// Restart mark, which puts its alternate screen away.
+func (q *AtRequest) atTime(log *store.Log, now time.Time) (t *replay.Terminal, last store.Frame, err error) {
+	when, err := ParseTime(*q.Time, now)
+	if err != nil {
+		return nil, last, err
+	}
+	at, err := log.PosAt(when.UnixNano())
+	if err == nil {
+		last, err = q.frameBefore(log, at.Offset, func(f store.Frame) bool { return !f.Pos.Before(at) })
+	}
+	if err != nil {
+		return nil, last, err
+	}
+	if first := wallTime(last); first.After(when) {
+		return nil, last, &Error{"not_found.time", "nothing that was recorded by then is retained: the oldest is of " + first.Format(time.RFC3339Nano), struct {
+			Oldest time.Time `json:"oldest"`
+		}{first}}
+	}
+	if last.Kind == replay.MarkRestart {
+		at = last.Pos
+	}
+	t, err = replay.Hydrate(log, at)
+	return t, last, err
+}
+
+// beyond is the error for an offset behind the end of the log: inside a gap that
+// is still open, if the pane has got that far.
+func beyond(ctx context.Context, p Pane, offset uint64) error {
+	from, end := p.Log().End().Offset, uint64(0)
+	if err := p.View(ctx, func(t *replay.Terminal, _ bool) { end = t.Offset() }); err != nil {
+		return err
+	}
+	if offset <= end {
+		return gapError(offset, from, end)
+	}
+	return outsideLog(p, offset, "future", "does not exist yet", end)
+}
+
+func outsideLog(p Pane, offset uint64, reason, why string, end uint64) error {
+	return &Error{"not_found.offset", fmt.Sprintf("offset %d %s", offset, why), struct {
+		Reason string `json:"reason"`
+		Oldest uint64 `json:"oldest"`
+		End    uint64 `json:"end"`
+	}{reason, p.Log().Oldest(), end}}
+}
+
+func gapError(offset, from, to uint64) error {
+	return &Error{"not_found.gap", fmt.Sprintf("nobody knows the screen at offset %d: the bytes from %d to %d were not recorded", offset, from, to), struct {
+		From uint64 `json:"from"`
+		To   uint64 `json:"to"`
+	}{from, to}}
+}
+
+// frameBefore returns the last frame that begins in front of a place near offset,
+// without its data. In front of the first of the stream there is the making of the
+// pane; where older ones were evicted, the first that is left stands for them.
+func (q *AtRequest) frameBefore(log *store.Log, offset uint64, behind func(store.Frame) bool) (last store.Frame, err error) {
+	oldest := log.Oldest()
+	if oldest == 0 {
+		last.Time.Wall = q.Started.UnixNano()
+	}
+	r, err := log.ReadOffset(max(oldest, max(offset, 1)-1))
+	if err != nil {
+		return last, err
+	}
+	defer r.Close()
+	for known := oldest == 0; ; known = true {
+		f, err := r.Next()
+		if errors.Is(err, io.EOF) || err == nil && known && behind(f) {
+			return last, nil
+		}
+		if err != nil {
+			return last, err
+		}
+		last, last.Data = f, nil
+	}
+}
+
+// ParseTime reads a moment: RFC 3339, or how long ago it was, as -30s, -5m or
+// -1h30m. Its error is invalid_params.time.
+func ParseTime(text string, now time.Time) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d <= 0 {
+		return now.Add(d), nil
+	}
+	return time.Time{}, &Error{"invalid_params.time", fmt.Sprintf("%q is no time: give one such as 2026-11-30T12:00:00Z, or how long ago, such as -30s", text), struct {
+		Param string `json:"param"`
+	}{"time"}}
+}
