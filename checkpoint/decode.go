@@ -48,13 +48,13 @@ func Decode(b []byte) (*State, error) {
 		return nil, fmt.Errorf("%w: records", ErrDamaged)
 	}
 	s := new(State)
-	d := decoder{b: body}
+	d := decoder{b: body, version: version}
 	for i := range len(recordKinds) {
 		kind := recordKinds[i]
 		if d.byte() != kind {
 			d.fail()
 		}
-		r := decoder{b: d.bytes(), bad: d.bad}
+		r := decoder{b: d.bytes(), bad: d.bad, version: version}
 		r.record(kind, s)
 		if r.bad || len(r.b) > 0 {
 			return nil, fmt.Errorf("%w: record %q", ErrDamaged, kind)
@@ -68,8 +68,9 @@ func Decode(b []byte) (*State, error) {
 
 // decoder reads fields; after a bad one it reads zeros.
 type decoder struct {
-	b   []byte
-	bad bool
+	b       []byte
+	bad     bool
+	version uint16 // of the encoding
 }
 
 func (d *decoder) fail() {
@@ -217,6 +218,9 @@ func (d *decoder) terminal(s *State) {
 	s.Modes.Bits = d.uv()
 	s.Modes.SavedBits = d.uv()
 	s.Modes.ModifyOtherKeys = d.byte()
+	if d.version >= 2 {
+		s.Clock.Generation = d.u32()
+	}
 }
 
 func (d *decoder) charsets(c *Charsets) {

@@ -12,7 +12,7 @@ import (
 // 0 or 1.
 //
 //	0   magic     4 bytes  Magic: 0x89 "LTC"
-//	4   version   u16      Version
+//	4   version   u16      1 or 2; Version is what Encode writes
 //	6   reserved  u16      0
 //	8   length    u32      bytes of the records, 0..2^32-1
 //	12  check     u32      CRC-32C of bytes 0..11
@@ -25,7 +25,8 @@ import (
 //	'T' terminal  semantics uv, widths str, cols uv, rows uv, scrollback uv,
 //	              offset uv, work uv, epoch uv, on-alternate bool,
 //	              region top uv, bottom uv, mode bits uv, saved bits uv,
-//	              modify-other-keys byte
+//	              modify-other-keys byte, generation uv (not in version 1, where
+//	              it is 0)
 //	'L' links     list of: id str, URI str
 //	'S' styles    list of: fg uv, bg uv, underline uv, attributes uv, link uv
 //	'C' cursor    x uv, y uv, pending bool, pen uv, charsets, shape byte,
@@ -46,7 +47,7 @@ import (
 // list of runs: bytes uv, style uv.
 const (
 	Magic   = "\x89LTC"
-	Version = 1
+	Version = 2
 
 	headerSize = 16
 	checkSize  = 4
@@ -178,6 +179,7 @@ func (e *encoder) terminal(s *State) {
 	e.uv(s.Modes.Bits)
 	e.uv(s.Modes.SavedBits)
 	e.byte(s.Modes.ModifyOtherKeys)
+	e.uv(uint64(s.Clock.Generation))
 }
 
 func (e *encoder) charsets(c *Charsets) {

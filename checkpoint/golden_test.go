@@ -14,14 +14,14 @@ import (
 	"looptape/checkpoint"
 )
 
-// goldenState is the State that testdata/v1.golden writes out: something in
+// goldenState is the State that testdata/v2.golden writes out: something in
 // every field of every record.
 func goldenState() *checkpoint.State {
 	return &checkpoint.State{
 		Semantics: 3,
 		Widths:    "w/1",
 		Size:      checkpoint.Size{Cols: 200, Rows: 2, Scrollback: 10000},
-		Clock:     checkpoint.Clock{Offset: 70000, Work: 90000, Epoch: 5},
+		Clock:     checkpoint.Clock{Offset: 70000, Work: 90000, Epoch: 5, Generation: 300},
 		OnAlt:     true,
 		Region:    checkpoint.Region{Top: 0, Bottom: 1},
 		Modes:     checkpoint.Modes{Bits: 0x8001, SavedBits: 1, ModifyOtherKeys: 2},
@@ -77,16 +77,16 @@ func golden(tb testing.TB, name string) []byte {
 	return b
 }
 
-// TestGolden: version 1 reads and is written as its drawing says.
+// TestGolden: version 2 reads and is written as its drawing says.
 func TestGolden(t *testing.T) {
-	want := golden(t, "v1.golden")
+	want := golden(t, "v2.golden")
 	got := checkpoint.Encode(nil, goldenState())
 	if !bytes.Equal(got, want) {
 		i := 0
 		for i < min(len(got), len(want)) && got[i] == want[i] {
 			i++
 		}
-		t.Errorf("Encode differs from v1.golden at byte %d of %d (%d in the file):\n got %x\nwant %x",
+		t.Errorf("Encode differs from v2.golden at byte %d of %d (%d in the file):\n got %x\nwant %x",
 			i, len(got), len(want), got[i:min(len(got), i+16)], want[i:min(len(want), i+16)])
 	}
 	s, err := checkpoint.Decode(want)
@@ -94,14 +94,27 @@ func TestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(s, goldenState()) {
-		t.Errorf("Decode of v1.golden:\n got %+v\nwant %+v", s, goldenState())
+		t.Errorf("Decode of v2.golden:\n got %+v\nwant %+v", s, goldenState())
+	}
+}
+
+// TestVersion1: what version 1 wrote is read; there were no generations then.
+func TestVersion1(t *testing.T) {
+	want := goldenState()
+	want.Clock.Generation = 0
+	s, err := checkpoint.Decode(golden(t, "v1.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(s, want) {
+		t.Errorf("Decode of v1.golden:\n got %+v\nwant %+v", s, want)
 	}
 }
 
 // TestEncodeAppends: what is in dst stays.
 func TestEncodeAppends(t *testing.T) {
 	b := checkpoint.Encode([]byte("before"), goldenState())
-	if !bytes.Equal(b, append([]byte("before"), golden(t, "v1.golden")...)) {
+	if !bytes.Equal(b, append([]byte("before"), golden(t, "v2.golden")...)) {
 		t.Error("Encode does not append")
 	}
 }
@@ -117,11 +130,13 @@ func TestEmpty(t *testing.T) {
 
 // TestTruncated: no prefix is a checkpoint, and each is told from damage.
 func TestTruncated(t *testing.T) {
-	b := golden(t, "v1.golden")
-	for n := range len(b) {
-		s, err := checkpoint.Decode(b[:n])
-		if s != nil || !errors.Is(err, checkpoint.ErrTruncated) {
-			t.Errorf("%d of %d bytes: %v", n, len(b), err)
+	for _, name := range []string{"v1.golden", "v2.golden"} {
+		b := golden(t, name)
+		for n := range len(b) {
+			s, err := checkpoint.Decode(b[:n])
+			if s != nil || !errors.Is(err, checkpoint.ErrTruncated) {
+				t.Errorf("%s: %d of %d bytes: %v", name, n, len(b), err)
+			}
 		}
 	}
 }
@@ -130,7 +145,12 @@ func TestTruncated(t *testing.T) {
 // "not ours", elsewhere damage (or a torn end, where a length grew), and never
 // a newer version: the version is under the header's checksum.
 func TestFlipped(t *testing.T) {
-	b := golden(t, "v1.golden")
+	flipped(t, golden(t, "v1.golden"))
+	flipped(t, golden(t, "v2.golden"))
+}
+
+func flipped(t *testing.T, b []byte) {
+	t.Helper()
 	for i := range b {
 		for bit := range 8 {
 			bad := bytes.Clone(b)
@@ -161,7 +181,7 @@ func seal(b []byte) []byte {
 // TestVersions: a later version is told as such whatever follows its header,
 // and version 0 never was.
 func TestVersions(t *testing.T) {
-	b := golden(t, "v1.golden")
+	b := golden(t, "v2.golden")
 	for _, version := range []uint16{checkpoint.Version + 1, 255, 256, 65535} {
 		newer := bytes.Clone(b)
 		binary.LittleEndian.PutUint16(newer[4:], version)
@@ -186,7 +206,7 @@ func TestVersions(t *testing.T) {
 // TestTrailing: nothing may follow, neither behind the checksum nor inside a
 // record or behind the last one.
 func TestTrailing(t *testing.T) {
-	b := golden(t, "v1.golden")
+	b := golden(t, "v2.golden")
 	for name, bad := range map[string][]byte{
 		"behind the end":         append(bytes.Clone(b), 0),
 		"behind the last record": seal(append(bytes.Clone(b[:len(b)-4]), 0, 0, 0, 0, 0)),
@@ -224,7 +244,7 @@ func longerRecord(b []byte, kind byte) []byte {
 // TestRecords: a record that is missing, twice there, out of its place or of
 // an unknown kind is damage.
 func TestRecords(t *testing.T) {
-	b := golden(t, "v1.golden")
+	b := golden(t, "v2.golden")
 	kinds, start, size := records(b)
 	if kinds != "TLSCHMABNPX" {
 		t.Fatalf("records %q", kinds)
@@ -251,7 +271,7 @@ func TestRecords(t *testing.T) {
 // TestOverLimit: lengths and counts that promise more than is there are damage
 // before anything is allocated for them.
 func TestOverLimit(t *testing.T) {
-	b := golden(t, "v1.golden")
+	b := golden(t, "v2.golden")
 	_, start, size := records(b)
 	for i := range start {
 		_, k := binary.Uvarint(b[start[i]+1:])

@@ -28,9 +28,10 @@ type Size struct{ Cols, Rows, Scrollback int }
 
 // Clock says where in the stream and in the row numbering a State stands.
 type Clock struct {
-	Offset uint64 // stream bytes consumed
-	Work   uint64 // cells touched, rows reflowed and bytes fed so far
-	Epoch  uint32 // row epoch
+	Offset     uint64 // stream bytes consumed
+	Work       uint64 // cells touched, rows reflowed and bytes fed so far
+	Epoch      uint32 // row epoch
+	Generation uint32 // programs that took the place of another so far
 }
 
 // Color is 0 for the default, else its kind in bits 24..31 and its value below.

@@ -27,7 +27,7 @@ func (t *Terminal) StateSince(row uint64) *checkpoint.State {
 		Semantics: Semantics,
 		Widths:    WidthTable,
 		Size:      checkpoint.Size{Cols: t.cols, Rows: t.rows, Scrollback: t.hist.limit},
-		Clock:     checkpoint.Clock{Offset: t.offset, Work: t.work, Epoch: t.epoch},
+		Clock:     checkpoint.Clock{Offset: t.offset, Work: t.work, Epoch: t.epoch, Generation: t.generation},
 		Region:    checkpoint.Region{Top: t.top, Bottom: t.bottom},
 		OnAlt:     t.grid != &t.main,
 		Tabs:      t.tabs.columns(),
@@ -367,7 +367,8 @@ func (im *importer) screen(dst *screen, in *checkpoint.Screen, shown bool) {
 // rest imports what is neither rows nor styles.
 func (im *importer) rest() {
 	t, s := im.t, im.s
-	t.offset, t.work, t.epoch = s.Clock.Offset, s.Clock.Work, s.Clock.Epoch
+	t.offset, t.work = s.Clock.Offset, s.Clock.Work
+	t.epoch, t.generation = s.Clock.Epoch, s.Clock.Generation
 	if s.OnAlt {
 		t.grid = &t.alt
 	}

@@ -31,6 +31,7 @@ type Terminal struct {
 	offset     uint64
 	work       uint64
 	epoch      uint32
+	generation uint32 // Respawns so far
 	out        output
 	batch      batch
 }
@@ -191,10 +192,13 @@ func (t *Terminal) Restart(skip uint32) {
 	t.epoch += skip
 }
 
-// Respawn says that a new program starts in the pane: as Restart(0), and the rows
-// that hold text move into the history.
+// Respawn says that a new program starts in the pane: as Restart(0), the rows that
+// hold text move into the history, and the names and colours that the program
+// before set go. A new generation begins.
 func (t *Terminal) Respawn() {
 	t.Restart(0)
+	t.generation++
+	t.names, t.palette = names{}, nil
 	n := t.rows
 	for n > 0 && t.main.rows[n-1].blank() {
 		n--
@@ -220,6 +224,10 @@ func (t *Terminal) bump() {
 
 // Offset returns the number of stream bytes consumed.
 func (t *Terminal) Offset() uint64 { return t.offset }
+
+// Generation returns how many programs took the place of another in the pane so
+// far: the number of Respawns.
+func (t *Terminal) Generation() uint32 { return t.generation }
 
 // Work returns a count that grows with the work that replaying the stream takes
 // (work.go): a plain line counts little more than its bytes. It depends on the stream
