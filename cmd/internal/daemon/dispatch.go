@@ -166,23 +166,24 @@ func invalid(p *manifest.Problem) error {
 
 // authorize refuses a caller without the right, after the refusal is recorded.
 func (s *Server) authorize(r *request, verb *manifest.Verb) error {
-	if verb.Filter || s.grants.Allows(r.caller, verb.Right) {
+	right := verb.Needs(r.Params)
+	if verb.Filter || s.grants.Allows(r.caller, right) {
 		return nil
 	}
 	resource := string(verb.On)
 	if verb.On != manifest.Any {
 		resource += ":" + r.id
 	}
-	if err := s.grants.Denied(r.caller, verb.Name, verb.Right, resource); err != nil {
+	if err := s.grants.Denied(r.caller, verb.Name, right, resource); err != nil {
 		s.logger.Error("a denial is not in the audit log", "err", err)
 	}
 	return &wire.Error{
-		Code:    "denied." + string(verb.Right),
-		Message: fmt.Sprintf("%s on %s is needed: set LOOPTAPE_TOKEN, for the owner to @owner", verb.Right, resource),
+		Code:    "denied." + string(right),
+		Message: fmt.Sprintf("%s on %s is needed: set LOOPTAPE_TOKEN, for the owner to @owner", right, resource),
 		Data: struct {
 			Right    manifest.Right `json:"right"`
 			Resource string         `json:"resource"`
-		}{verb.Right, resource},
+		}{right, resource},
 	}
 }
 

@@ -89,3 +89,20 @@ func TestNames(t *testing.T) {
 		t.Errorf("tool %q", got)
 	}
 }
+
+// TestNeeds: one value of one parameter changes the right, nothing else does.
+func TestNeeds(t *testing.T) {
+	v := &Verb{Right: Read, RightIf: &RightIf{Param: "mode", Value: "write", Right: Write}}
+	for raw, want := range map[string]Right{
+		`{}`: Read, `{"mode":"read"}`: Read, `{"mode":"write"}`: Write, `{"mode":"wr\u0069te"}`: Write,
+		`{"mode":["write"]}`: Read, `{"mode":null}`: Read, `{"other":"write"}`: Read,
+	} {
+		var params map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(raw), &params); err != nil {
+			t.Fatal(err)
+		}
+		if got := v.Needs(params); got != want {
+			t.Errorf("%s needs %q, not %q", raw, got, want)
+		}
+	}
+}

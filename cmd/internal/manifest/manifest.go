@@ -1,6 +1,9 @@
 package manifest
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Format is the version of the manifest's own shape.
 const Format = 1
@@ -76,14 +79,23 @@ type Failure struct {
 	When string `json:"when"`
 }
 
+// RightIf says that a verb needs another right when a parameter has a value.
+type RightIf struct {
+	Param string `json:"param"` // a String
+	Value string `json:"value"`
+	Right Right  `json:"right"`
+}
+
 // Verb is one verb.
 type Verb struct {
 	Name     string    `json:"name"` // kind.verb_words, or one word
 	Summary  string    `json:"summary"`
 	Right    Right     `json:"right,omitempty"`
-	On       Kind      `json:"on,omitempty"`     // what Right is needed on
-	Filter   bool      `json:"filter,omitempty"` // lists what the caller may read, and is denied to nobody
+	RightIf  *RightIf  `json:"right_if,omitempty"` // the right that some calls need instead
+	On       Kind      `json:"on,omitempty"`       // what Right is needed on
+	Filter   bool      `json:"filter,omitempty"`   // lists what the caller may read, and is denied to nobody
 	Streams  bool      `json:"streams,omitempty"`
+	Binary   bool      `json:"binary,omitempty"` // behind the answer the connection speaks binary frames; no MCP tool
 	Params   []Param   `json:"params,omitempty"`
 	Result   []Field   `json:"result,omitempty"`
 	Item     []Field   `json:"item,omitempty"` // of a stream
@@ -108,6 +120,18 @@ func (v *Verb) Param(name string) *Param {
 		}
 	}
 	return nil
+}
+
+// Needs returns the right that a call with these parameters needs. They are not
+// checked yet: a parameter that is no string changes nothing.
+func (v *Verb) Needs(params map[string]json.RawMessage) Right {
+	if v.RightIf != nil {
+		var s string
+		if json.Unmarshal(params[v.RightIf.Param], &s) == nil && s == v.RightIf.Value {
+			return v.RightIf.Right
+		}
+	}
+	return v.Right
 }
 
 // Command returns the words of the CLI command for v: pane.capture_rows is
