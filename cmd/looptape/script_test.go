@@ -94,8 +94,11 @@ func stopDaemonCmd(ts *testscript.TestScript, sig syscall.Signal) {
 }
 
 // dial connects to the daemon of a state directory as the owner.
-func dial(dir string) (*wire.Client, error) {
-	h := wire.Hello{Client: "test"}
+func dial(dir string) (*wire.Client, error) { return dialFrame(dir, wire.DefaultMaxFrame) }
+
+// dialFrame is dial with a largest frame.
+func dialFrame(dir string, maxFrame int) (*wire.Client, error) {
+	h := wire.Hello{Client: "test", MaxFrame: &maxFrame}
 	if token, err := os.ReadFile(filepath.Join(dir, "owner.token")); err == nil {
 		text := strings.TrimSpace(string(token))
 		h.Token = &text
