@@ -65,7 +65,6 @@ func (e *asciicast) frame(f store.Frame) error {
 		return err
 	}
 	e.t.TakeReplies()
-	e.t.TakeEvents()
 	mono := f.Time.Mono
 	switch f.Kind {
 	case store.Output:

@@ -189,7 +189,6 @@ func (e *transcript) frame(f store.Frame) error {
 		e.err = replay.Apply(e.t, f)
 	}
 	e.t.TakeReplies()
-	e.t.TakeEvents()
 	return e.err
 }
 

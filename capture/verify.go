@@ -147,7 +147,6 @@ func (v *verifier) frame(f store.Frame) error {
 			v.lose(VerifyItem{Kind: VerifyDamage, Offset: f.Offset, What: err.Error()})
 		} else {
 			v.term.TakeReplies()
-			v.term.TakeEvents()
 		}
 	}
 	if f.Offset-min(f.Offset, v.told) < verifyStep {

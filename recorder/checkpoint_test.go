@@ -65,7 +65,6 @@ func (p *tape) add(tb testing.TB, kind store.Kind, data []byte) {
 		tb.Fatal(err)
 	}
 	p.term.TakeReplies()
-	p.term.TakeEvents()
 	if blob, full, ok := p.next(p.term); ok {
 		p.put(blob, full)
 	}

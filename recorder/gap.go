@@ -62,6 +62,7 @@ func (l *loop) openGap() {
 	l.pane.gap.Store(&from)
 	l.reserve()
 	l.pane.logger.Error("the log takes nothing: what the program writes is not recorded", "offset", from, "err", l.pane.log.Err())
+	l.observe(Observation{Kind: GapOpened})
 }
 
 // reserve keeps the reserved offsets, and epochs, ahead of the stream. Each epoch
@@ -87,11 +88,13 @@ func (l *loop) closeGap() {
 	g := l.gap
 	l.gap = gap{}
 	l.pane.gap.Store(nil)
-	if lost := l.term.Offset() - g.from; lost > 0 {
+	lost := l.term.Offset() - g.from
+	if lost > 0 {
 		l.pane.log.AppendGap(l.now(), lost, []byte("disk"))
 		l.pane.logger.Warn("recording again", "offset", l.term.Offset(), "lost", lost)
 	}
 	l.checkpoint()
+	l.observe(Observation{Kind: GapClosed, Lost: lost})
 	if g.exited {
 		l.append(replay.MarkExit, replay.AppendExit(nil, l.pane.child.exit))
 	}

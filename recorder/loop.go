@@ -55,6 +55,8 @@ type loop struct {
 
 	schedule schedule // of the checkpoints
 
+	watch watch
+
 	waiters map[chan struct{}]uint64 // closed once the stream is behind the offset
 
 	resize      [2]int // cols and rows that are due
@@ -63,14 +65,19 @@ type loop struct {
 	resizeWants []chan Size
 }
 
-func newLoop(p *Pane, pty *master, term *replay.Terminal) *loop {
-	return &loop{
+func newLoop(p *Pane, pty *master, term *replay.Terminal, observe func(Observation)) *loop {
+	l := &loop{
 		pane: p, pty: pty, term: term, born: time.Now(),
 		arm: make(chan struct{}, 1), readable: make(chan struct{}), hot: true, batch: batchBytes / 4,
 		reaped:   p.child.reaped,
 		schedule: schedule{distance: distances},
+		watch:    watch{tell: observe},
 		waiters:  make(map[chan struct{}]uint64),
 	}
+	if observe != nil {
+		term.SetEventSink(l.watch.event)
+	}
+	return l
 }
 
 // run is the pane's loop. It ends by stop or by a panic; Stopped says so.
@@ -142,6 +149,8 @@ func (l *loop) step() {
 		l.retry, l.hot = nil, true
 	case <-l.resizeDue:
 		l.applyResize()
+	case <-l.watch.due:
+		l.watch.release(l.now().Mono)
 	}
 }
 
@@ -208,7 +217,6 @@ func (l *loop) record(batch []byte) {
 	if replies := l.term.TakeReplies(); len(replies) > 0 {
 		l.pane.input.reply(replies)
 	}
-	l.term.TakeEvents()
 	if l.gap.open {
 		l.reserve()
 	} else {
@@ -227,6 +235,7 @@ func (l *loop) now() store.Time {
 // it reaches the Terminal only.
 func (l *loop) append(kind store.Kind, data []byte) {
 	f := store.Frame{Kind: kind, Time: l.now(), Data: data}
+	l.watch.at = f.Time
 	if l.gap.open {
 		l.owe(kind)
 	} else {
@@ -250,6 +259,7 @@ func (l *loop) recordExit() {
 	l.append(replay.MarkExit, replay.AppendExit(nil, l.pane.child.exit))
 	l.exitDue, l.exited = false, true
 	l.pane.ended = time.Now()
+	l.observe(Observation{Kind: Exited, Exit: l.pane.child.exit})
 	close(l.pane.exited)
 }
 
@@ -260,6 +270,7 @@ func (l *loop) close() {
 	l.append(replay.MarkClosed, nil)
 	l.closed, l.hot = true, false
 	l.hangUp()
+	l.observe(Observation{Kind: Closed})
 	l.wakeWaiters()
 	if !l.gap.open {
 		l.checkpoint()
@@ -292,6 +303,7 @@ func (l *loop) applyResize() {
 			l.pane.logger.Error("resize of a PTY", "err", err)
 		}
 		l.resized = time.Now()
+		l.observe(Observation{Kind: Resized, Cols: cols, Rows: rows, Epoch: l.term.Bounds().Epoch})
 	}
 	b := l.term.Bounds()
 	for _, want := range l.resizeWants {
@@ -307,6 +319,7 @@ func (l *loop) stop() {
 		l.closeGap() // in memory at least: the store may still get it to disk
 	}
 	l.checkpoint()
+	l.watch.release(l.now().Mono)
 	l.append(replay.MarkRestart, replay.AppendRestart(nil, 0))
 	l.over = true
 }

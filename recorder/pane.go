@@ -46,6 +46,9 @@ type Config struct {
 	Scrollback int      // rows of history that the Terminal keeps
 	Retain     uint64   // bytes of the stream that the log keeps at least
 	Logger     *slog.Logger
+	// Observe is told what happens, on the pane's loop, in the order of the stream. It
+	// must not block, nor call the Pane. Nil is nobody.
+	Observe func(Observation)
 }
 
 // Pane is one program that is being recorded. Its methods may be called from
@@ -91,7 +94,7 @@ func Start(log *store.Log, c Config) (*Pane, error) {
 		exited:   make(chan struct{}),
 	}
 	log.SetRetain(c.Retain)
-	l := newLoop(p, pty, replay.New(c.Cols, c.Rows, c.Scrollback))
+	l := newLoop(p, pty, replay.New(c.Cols, c.Rows, c.Scrollback), c.Observe)
 	l.schedule.spanBytes = c.Retain / 4
 	l.checkpoint()
 	go p.input.run()

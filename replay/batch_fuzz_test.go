@@ -14,8 +14,9 @@ import (
 // A twin is the same terminal twice, once without the batch path, and what
 // each told the outside.
 type twin struct {
-	t     [2]*Terminal
-	lines [2][]string
+	t      [2]*Terminal
+	lines  [2][]string
+	events [2][]Event
 }
 
 func newTwin(cols, rows, scrollback int) *twin {
@@ -32,6 +33,7 @@ func (w *twin) listen(i int) {
 	w.t[i].SetLineSink(func(l Line) {
 		w.lines[i] = append(w.lines[i], fmt.Sprintf("%d %q", l.Offset, l.Text))
 	})
+	w.t[i].SetEventSink(func(e Event) { w.events[i] = append(w.events[i], e) })
 }
 
 func (w *twin) feed(p []byte) {
@@ -54,8 +56,8 @@ func (w *twin) check(tb testing.TB, in []byte) {
 		}
 		tb.Fatalf("lines differ behind %.2000q, from line %d on:\nfast %q\nslow %q", in, i, w.lines[0][i:], w.lines[1][i:])
 	}
-	if f, s := w.t[0].TakeEvents(), w.t[1].TakeEvents(); !slices.Equal(f, s) {
-		tb.Fatalf("events differ behind %.2000q:\nfast %v\nslow %v", in, f, s)
+	if !slices.Equal(w.events[0], w.events[1]) {
+		tb.Fatalf("events differ behind %.2000q:\nfast %v\nslow %v", in, w.events[0], w.events[1])
 	}
 	if f, s := w.t[0].TakeReplies(), w.t[1].TakeReplies(); !bytes.Equal(f, s) {
 		tb.Fatalf("replies differ behind %.2000q:\nfast %q\nslow %q", in, f, s)

@@ -127,7 +127,6 @@ func benchFeed(b *testing.B, in []byte, cols, rows, batch int) {
 		for q := range slices.Chunk(p, batch) {
 			term.Feed(q)
 		}
-		term.TakeEvents()
 		term.TakeReplies()
 	}
 	speed := func(p []byte, f func([]byte)) float64 {

@@ -45,7 +45,7 @@
 // row of scrollback; where rows are longer, fewer are kept.
 // Both screens together have at most [MaxLinks] hyperlinks, the history
 // [MaxLinkBytes] of them. A logical line is at most [MaxLine] bytes and one row; a
-// longer one is broken, its text kept. [MaxReplies] and [MaxEvents] bound what
+// longer one is broken, its text kept. [MaxReplies] bounds the answers that
 // nobody takes. Beyond a limit things are dropped, never the text of a row.
 //
 // The work of one function is bounded by the cells of the screen: filling 80x24 cells

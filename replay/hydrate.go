@@ -155,7 +155,6 @@ func follow(t *Terminal, log *store.Log, from, to store.Pos, damage error) error
 			return err
 		}
 		t.TakeReplies()
-		t.TakeEvents()
 	}
 }
 
@@ -203,7 +202,6 @@ func HydrateAt(log *store.Log, offset uint64) (*Terminal, error) {
 		return nil, err
 	}
 	t.TakeReplies()
-	t.TakeEvents()
 	return t, nil
 }
 

@@ -136,11 +136,9 @@ func TestMemoryFlat(t *testing.T) {
 						b = b[:0]
 					}
 					if i%1000 == 0 {
-						term.TakeEvents()
 						term.TakeReplies()
 					}
 				}
-				term.TakeEvents()
 				term.TakeReplies()
 			}
 			run(0, c.n/5)

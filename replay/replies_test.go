@@ -55,13 +55,15 @@ func TestReplies(t *testing.T) {
 // TestEvents: what is observed, at the offset behind it.
 func TestEvents(t *testing.T) {
 	term := New(20, 5, 10)
+	var got []Event
+	term.SetEventSink(func(e Event) { got = append(got, e) })
 	in := "a\a\x1b]0;T\x1b\\\x1b]7;file:///x\a\x1b]133;A\a$ \x1b]133;B\als\r\n\x1b]133;C\a\x1b]133;D;2\a\x1b]9;done\a\x1b]777;notify;a;b\a\x1b]9;4;1;50\a\x1b]8;;http://h/\ax\x1b]8;;\a"
 	term.Feed([]byte(in))
 	want := []Event{
 		{Bell, 2, ""}, {TitleChanged, 9, "T"}, {CwdChanged, 23, "file:///x"}, {PromptStart, 31, ""}, {CommandStart, 41, ""},
 		{OutputStart, 53, ""}, {CommandEnd, 63, "2"}, {Notification, 72, "done"}, {Notification, 89, "a;b"}, {Hyperlink, 115, "http://h/"},
 	}
-	if got := term.TakeEvents(); !slices.Equal(got, want) {
+	if !slices.Equal(got, want) {
 		t.Errorf("events\n%v, want\n%v", got, want)
 	}
 	if term.Title() != "T" || term.Cwd() != "file:///x" {

@@ -53,12 +53,11 @@ type cursor struct {
 
 // output is what came out and waits to be taken.
 type output struct {
-	replies   []byte
-	events    []Event
-	eventText int // bytes
-	sink      func(Line)
-	line      []byte // scratch for the sink
-	text      []byte // scratch for rows
+	replies []byte
+	events  func(Event)
+	sink    func(Line)
+	line    []byte // scratch for the sink
+	text    []byte // scratch for rows
 }
 
 var defaultCharsets = checkpoint.Charsets{G: [4]uint8{'B', 'B', 'B', 'B'}}
@@ -265,30 +264,17 @@ type Event struct {
 	Text   string
 }
 
-// Bounds of what waits to be taken; what is beyond is dropped. A pane's input queue
-// holds as many replies.
-const (
-	MaxReplies = 64 << 10 // bytes
-	MaxEvents  = 8192     // of which half may be bells
+// MaxReplies bounds the replies that wait to be taken, in bytes; what is beyond is
+// dropped. A pane's input queue holds as many.
+const MaxReplies = 64 << 10
 
-	MaxEventText = 1 << 20 // bytes of all their texts
-)
-
-// TakeEvents returns the events since the last call, at most MaxEvents.
-func (t *Terminal) TakeEvents() []Event {
-	e := t.out.events
-	t.out.events = nil
-	return e
-}
+// SetEventSink has sink called, while t is fed, with each event, in the order of the
+// stream; nil, as at first, is nobody. It must not use t.
+func (t *Terminal) SetEventSink(sink func(Event)) { t.out.events = sink }
 
 func (t *Terminal) event(k EventKind, text string) {
-	o := &t.out
-	n := len(o.events)
-	if n == 0 {
-		o.eventText = 0
-	}
-	if o.eventText += len(text); n < MaxEvents && (k != Bell || n < MaxEvents/2) && o.eventText < MaxEventText {
-		t.out.events = append(t.out.events, Event{k, t.offset, text})
+	if t.out.events != nil {
+		t.out.events(Event{k, t.offset, text})
 	}
 }
 
