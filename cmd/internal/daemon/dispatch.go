@@ -68,6 +68,12 @@ func (s *Server) Hello(h wire.Hello) (any, string, error) {
 // Server is wire.Handler's.
 func (s *Server) Server() (string, int) { return "looptape " + Version, manifest.Format }
 
+// TakesOver is wire.Handler's.
+func (s *Server) TakesOver(verb string) bool {
+	v := manifest.Find(verb)
+	return v != nil && v.Binary
+}
+
 // Call is wire.Handler's: it checks a request in the order of contract.md,
 // section 3, and runs it.
 func (s *Server) Call(ctx context.Context, c *wire.Call) (result any, err error) {

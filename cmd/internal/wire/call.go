@@ -24,6 +24,7 @@ type Call struct {
 	id       int64
 	conn     *conn
 	reserved bool
+	takeOver func(context.Context, *Takeover)
 }
 
 // Item sends one item of a stream. It blocks while the client reads too little;

@@ -46,13 +46,9 @@ type pending struct {
 // When none listens, the error is unavailable.daemon; when what listens runs as
 // another user, denied.socket, and it is told nothing.
 func Dial(ctx context.Context, socket string, h Hello) (*Client, error) {
-	nc, err := connect(ctx, socket)
+	nc, err := dialOwn(ctx, socket)
 	if err != nil {
-		return nil, dialError(socket, err)
-	}
-	if uc, ok := nc.(*net.UnixConn); !ok || !SamePeer(uc) {
-		nc.Close()
-		return nil, dialError(socket, os.ErrPermission)
+		return nil, err
 	}
 	c := &Client{
 		nc: nc, waiting: make(map[int64]*pending), done: make(chan struct{}),
@@ -70,6 +66,19 @@ func Dial(ctx context.Context, socket string, h Hello) (*Client, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// dialOwn connects to the socket, if it is this user's.
+func dialOwn(ctx context.Context, socket string) (net.Conn, error) {
+	nc, err := connect(ctx, socket)
+	if err != nil {
+		return nil, dialError(socket, err)
+	}
+	if uc, ok := nc.(*net.UnixConn); !ok || !SamePeer(uc) {
+		nc.Close()
+		return nil, dialError(socket, os.ErrPermission)
+	}
+	return nc, nil
 }
 
 // busyPatience is how long connect tries while the daemon has more clients
@@ -215,6 +224,15 @@ func (c *Client) start(ctx context.Context, verb string, params any, p *pending)
 }
 
 func (c *Client) line(id int64, verb string, params any) ([]byte, error) {
+	line, err := requestLine(id, verb, params)
+	if limit := c.Welcome.MaxFrame; err == nil && limit > 0 && len(line) > limit {
+		err = frameSize(limit)
+	}
+	return line, err
+}
+
+// requestLine is a request as a frame.
+func requestLine(id int64, verb string, params any) ([]byte, error) {
 	body, err := Marshal(params)
 	if err != nil {
 		return nil, err
@@ -224,9 +242,6 @@ func (c *Client) line(id int64, verb string, params any) ([]byte, error) {
 		Verb   string          `json:"verb"`
 		Params json.RawMessage `json:"params"`
 	}{id, verb, body})
-	if limit := c.Welcome.MaxFrame; err == nil && limit > 0 && len(line) >= limit {
-		err = frameSize(limit)
-	}
 	return append(line, '\n'), err
 }
 

@@ -18,7 +18,7 @@
 //	            its memory (below); one more is answered limit.requests
 //	memory      of a connection two frames, at least 8 MiB; of all connections
 //	            384 MiB; and 64 KiB a connection for what needs no handler
-//	a client that reads nothing
+//	a client that reads no answers
 //	            is dropped after 30 s; after 1 s when others wait for memory and
 //	            it holds more than 1/1024 of it
 //	stop        clients have 1 s to read what is left
@@ -45,6 +45,15 @@
 // for a moment, while it and encoding/json work. What clients send is bounded a
 // connection, not in all: 64 MiB for the line that is being read and 128 MiB for
 // requests in flight, if it asked for such frames.
+//
+// # Taking over
+//
+// Behind the answer to some verbs ([Handler.TakesOver]) a connection carries no more
+// lines but what the handler likes, both ways, until it is closed ([Takeover],
+// [TakeOver]). Such a request is refused, conflict.connection, while others are in
+// flight on the connection, and none is read behind it. A client that reads nothing
+// is then waited for: it holds nothing that grows. What is reserved for it counts as
+// before.
 //
 // # Text
 //

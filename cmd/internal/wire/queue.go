@@ -99,8 +99,8 @@ func (q *queue) size() int {
 
 // write sends what is queued, and drops it once the client no longer reads. It
 // ends when the queue is closed and empty; Serve waits for it.
-func (c *conn) write(done chan<- struct{}) {
-	defer close(done)
+func (c *conn) write() {
+	defer close(c.written)
 	dropped := false
 	for {
 		f, ok := c.out.next()

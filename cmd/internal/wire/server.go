@@ -43,6 +43,8 @@ type Handler interface {
 	Hello(h Hello) (caller any, name string, err error)
 	// Server names the server and its manifest's format in a Welcome.
 	Server() (name string, manifestFormat int)
+	// TakesOver names the verbs behind whose answer the connection is the handler's.
+	TakesOver(verb string) bool
 	// Call runs one verb. ctx ends when the client cancels or goes away.
 	Call(ctx context.Context, c *Call) (result any, err error)
 }
@@ -58,6 +60,7 @@ type conn struct {
 	control *budget // of this connection, for what the reader answers
 	shared  *budget // of all
 	out     queue
+	written chan struct{}   // closed when the writer has ended
 	gone    context.Context // ends when nothing can be written any more
 	hangUp  context.CancelFunc
 
@@ -84,10 +87,9 @@ func serveConn(ctx context.Context, nc net.Conn, h Handler, shared *budget) {
 		nc: nc, h: h, max: DefaultMaxFrame,
 		control: newBudget(controlBytes), shared: shared,
 		out: queue{wake: make(chan struct{}, 1)}, gone: gone, hangUp: hangUp,
-		flights: make(map[int64]*flight),
+		written: make(chan struct{}), flights: make(map[int64]*flight),
 	}
-	written := make(chan struct{})
-	go c.write(written)
+	go c.write()
 	defer context.AfterFunc(gone, c.halt)()
 	var requests sync.WaitGroup
 	if !c.read(&requests) {
@@ -99,7 +101,7 @@ func serveConn(ctx context.Context, nc net.Conn, h Handler, shared *budget) {
 	close(answered)
 	<-lingered
 	c.out.close()
-	<-written
+	<-c.written
 	hangUp()
 	nc.Close()
 }
@@ -190,6 +192,12 @@ func (c *conn) read(requests *sync.WaitGroup) bool {
 			c.readUntil(time.Time{})
 			continue
 		}
+		if c.h.TakesOver(*r.Verb) {
+			if !c.handOver(r, in) {
+				return true
+			}
+			continue
+		}
 		if !c.dispatch(r, len(line), requests) {
 			return true
 		}
@@ -232,7 +240,7 @@ func (c *conn) dispatch(r request, size int, requests *sync.WaitGroup) bool {
 // bounds; Serve waits for it.
 func (c *conn) serve(ctx context.Context, r request, requests *sync.WaitGroup) {
 	defer requests.Done()
-	call := &Call{Caller: c.caller, Verb: *r.Verb, Params: r.Params, Room: c.max - envelope(*r.ID), id: *r.ID, conn: c}
+	call := c.call(r)
 	f, err := call.run(ctx)
 	cancelled := c.unregister(*r.ID) // first: the answer allows the client another request
 	if err == nil {
@@ -240,6 +248,10 @@ func (c *conn) serve(ctx context.Context, r request, requests *sync.WaitGroup) {
 		return
 	}
 	call.answer(nil, c.why(err, cancelled))
+}
+
+func (c *conn) call(r request) *Call {
+	return &Call{Caller: c.caller, Verb: *r.Verb, Params: r.Params, Room: c.max - envelope(*r.ID), id: *r.ID, conn: c}
 }
 
 func (c *conn) cancel(r request) bool {

@@ -20,6 +20,7 @@ type handlerFunc func(ctx context.Context, c *Call) (any, error)
 
 func (handlerFunc) Hello(Hello) (any, string, error) { return nil, "somebody", nil }
 func (handlerFunc) Server() (string, int)            { return "test", 1 }
+func (handlerFunc) TakesOver(verb string) bool       { return verb == "take" }
 
 func (f handlerFunc) Call(ctx context.Context, c *Call) (any, error) { return f(ctx, c) }
 
@@ -74,6 +75,7 @@ type large struct{ begun, running atomic.Int32 }
 
 func (h *large) Hello(Hello) (any, string, error) { return nil, "somebody", nil }
 func (h *large) Server() (string, int)            { return "large", 1 }
+func (h *large) TakesOver(string) bool            { return false }
 
 func (h *large) Call(_ context.Context, c *Call) (any, error) {
 	h.begun.Add(1)

@@ -70,6 +70,7 @@ type echo struct{ calls atomic.Int32 }
 
 func (h *echo) Hello(Hello) (any, string, error) { return "somebody", "somebody", nil }
 func (h *echo) Server() (string, int)            { return "echo", 1 }
+func (h *echo) TakesOver(string) bool            { return false }
 
 func (h *echo) Call(ctx context.Context, c *Call) (any, error) {
 	h.calls.Add(1)
