@@ -23,6 +23,8 @@ import (
 var printers = map[string]func(w, notes io.Writer, result []byte) error{
 	"session.create":     printField("session"),
 	"window.create":      printField("pane"),
+	"grant.create":       printGrant,
+	"grant.list":         printGrants,
 	"pane.capture":       printScreen,
 	"pane.capture_at":    printAt,
 	"pane.capture_rows":  printRows,

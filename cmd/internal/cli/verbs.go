@@ -38,10 +38,16 @@ func needsVerb(cmd *cobra.Command, args []string) error {
 	return cmd.Help()
 }
 
+// extras are flags of some verbs' commands that are the CLI's own.
+type extras struct {
+	output string // a file, of what streams bytes
+	save   bool   // of grant.create
+}
+
 func (a *app) verbCommand(v *manifest.Verb, name string) *cobra.Command {
-	var output string
+	var x extras
 	cmd := &cobra.Command{Use: name, Short: v.Summary, Args: noArgs}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.runVerb(cmd, v, output) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.runVerb(cmd, v, x) }
 	for i := range v.Params {
 		p := &v.Params[i]
 		usage := p.Summary
@@ -59,7 +65,10 @@ func (a *app) verbCommand(v *manifest.Verb, name string) *cobra.Command {
 		}
 	}
 	if v.Streams && v.Item[0].Type == manifest.Bytes {
-		cmd.Flags().StringVar(&output, "output", "", "write to this file, which appears when it is complete")
+		cmd.Flags().StringVar(&x.output, "output", "", "write to this file, which appears when it is complete")
+	}
+	if v.Name == "grant.create" {
+		cmd.Flags().BoolVar(&x.save, "save", false, "save the token for LOOPTAPE_TOKEN=@NAME instead of showing it")
 	}
 	return cmd
 }
@@ -83,7 +92,7 @@ func flagName(p *manifest.Param) string { return strings.ReplaceAll(p.Name, "_",
 func flagKind(p *manifest.Param) string {
 	switch p.Type {
 	case manifest.Array:
-		return "JSON array"
+		return "JSON array, or one element"
 	case manifest.Object:
 		return "JSON object"
 	case manifest.Bytes:
@@ -94,23 +103,17 @@ func flagKind(p *manifest.Param) string {
 
 // text is a flag that takes any text: what it means is the daemon's to say.
 type text struct {
-	value string
+	given []string
 	kind  string
 }
 
-func (t *text) String() string     { return t.value }
-func (t *text) Set(s string) error { t.value = s; return nil }
+func (t *text) String() string     { return strings.Join(t.given, " ") }
+func (t *text) Set(s string) error { t.given = append(t.given, s); return nil }
 func (t *text) Type() string       { return t.kind }
 
 // runVerb calls v with the flags that were given.
-func (a *app) runVerb(cmd *cobra.Command, v *manifest.Verb, output string) error {
-	params := map[string]json.RawMessage{}
-	for i := range v.Params {
-		p := &v.Params[i]
-		if flag := cmd.Flags().Lookup(flagName(p)); flag.Changed {
-			params[p.Name] = argument(p, flag.Value.String())
-		}
-	}
+func (a *app) runVerb(cmd *cobra.Command, v *manifest.Verb, x extras) error {
+	params := parameters(cmd, v)
 	frame := wire.CeilingMaxFrame
 	if v.Name == "pane.capture" || v.Name == "pane.capture_rows" {
 		frame = wire.DefaultMaxFrame
@@ -128,13 +131,38 @@ func (a *app) runVerb(cmd *cobra.Command, v *manifest.Verb, output string) error
 		return err
 	}
 	if v.Streams {
-		return a.stream(cmd.Context(), c, v, params, output)
+		return a.stream(cmd.Context(), c, v, params, x.output)
+	}
+	if x.save {
+		return a.saveGrant(cmd, c, v, params)
 	}
 	result, err := c.Call(cmd.Context(), v.Name, params)
 	if err != nil {
 		return err
 	}
 	return a.print(v, result)
+}
+
+// parameters are the flags that were given, as the daemon is to read them.
+func parameters(cmd *cobra.Command, v *manifest.Verb) map[string]json.RawMessage {
+	params := map[string]json.RawMessage{}
+	for i := range v.Params {
+		p := &v.Params[i]
+		flag := cmd.Flags().Lookup(flagName(p))
+		if !flag.Changed {
+			continue
+		}
+		t, ok := flag.Value.(*text)
+		switch {
+		case !ok: // a boolean
+			params[p.Name] = json.RawMessage(flag.Value.String())
+		case p.Type == manifest.Array:
+			params[p.Name] = array(t.given)
+		default:
+			params[p.Name] = argument(p, t.given[len(t.given)-1])
+		}
+	}
+	return params
 }
 
 var integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
@@ -147,13 +175,32 @@ func argument(p *manifest.Param, text string) json.RawMessage {
 		if integer.MatchString(text) {
 			return json.RawMessage(text)
 		}
-	case manifest.Boolean:
-		return json.RawMessage(text)
-	case manifest.Array, manifest.Object:
+	case manifest.Object:
 		if json.Valid([]byte(text)) {
 			return json.RawMessage(text)
 		}
 	}
 	raw, _ := wire.Marshal(text) // a string can always be written
+	return raw
+}
+
+// array makes a JSON array of a flag that may be given several times: each time
+// an array, whose elements are added, or one element. What begins as an array and
+// is none goes along as a string, for the daemon to refuse.
+func array(given []string) json.RawMessage {
+	all := []json.RawMessage{}
+	for _, text := range given {
+		var several []json.RawMessage
+		one, _ := wire.Marshal(text)
+		switch {
+		case len(text) < 2 || text[0] != '[': // "[" alone is a key
+			all = append(all, one)
+		case json.Unmarshal([]byte(text), &several) != nil:
+			return one
+		default:
+			all = append(all, several...)
+		}
+	}
+	raw, _ := wire.Marshal(all)
 	return raw
 }

@@ -36,6 +36,9 @@ var handlers = map[string]func(*Server, context.Context, *request) (any, error){
 	"pane.export":        (*Server).paneExport,
 	"pane.verify":        (*Server).paneVerify,
 	"doctor":             (*Server).doctor,
+	"grant.create":       (*Server).grantCreate,
+	"grant.list":         (*Server).grantList,
+	"grant.revoke":       (*Server).grantRevoke,
 	"manifest":           (*Server).manifest,
 }
 
@@ -84,6 +87,7 @@ func (s *Server) Call(ctx context.Context, c *wire.Call) (result any, err error)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
+	defer context.AfterFunc(c.Caller.(grant.Caller).Life(), cancel)()
 	defer func() {
 		if r := recover(); r != nil {
 			s.logger.Error("panic in a verb", "verb", c.Verb, "panic", r, "stack", string(debug.Stack()))
@@ -119,13 +123,21 @@ func (s *Server) call(ctx context.Context, c *wire.Call) (any, error) {
 	if p := verb.Check(c.Params); p != nil {
 		return nil, invalid(p)
 	}
+	result, err := s.run(ctx, r, verb)
+	if err != nil && r.caller.Revoked() {
+		err = s.deny(r, verb) // the token's end has ended the call, as a rule
+	}
+	return result, err
+}
+
+// run is the last step of a request: the verb itself.
+func (s *Server) run(ctx context.Context, r *request, verb *manifest.Verb) (result any, err error) {
 	if verb.Right == manifest.Read || verb.Right == manifest.None {
 		return handlers[verb.Name](s, ctx, r)
 	}
 	// What changes something may wait for programs and for the disk, and has
 	// little to answer: the memory of a large answer is for others meanwhile.
-	var result any
-	err = c.Wait(ctx, func() (err error) {
+	err = r.Wait(ctx, func() (err error) {
 		result, err = handlers[verb.Name](s, ctx, r)
 		return err
 	})
@@ -168,35 +180,6 @@ func cursorSubject(verb *manifest.Verb, params map[string]json.RawMessage) (stri
 
 func invalid(p *manifest.Problem) error {
 	return &wire.Error{Code: "invalid_params." + p.Reason, Message: p.Message, Data: map[string]string{"param": p.Param}}
-}
-
-// authorize refuses a caller without the right, after the refusal is recorded.
-func (s *Server) authorize(r *request, verb *manifest.Verb) error {
-	right := verb.Needs(r.Params)
-	if verb.Filter || s.grants.Allows(r.caller, right) {
-		return nil
-	}
-	resource := string(verb.On)
-	if verb.On != manifest.Any {
-		resource += ":" + r.id
-	}
-	if err := s.grants.Denied(r.caller, verb.Name, right, resource); err != nil {
-		s.logger.Error("a denial is not in the audit log", "err", err)
-	}
-	return &wire.Error{
-		Code:    "denied." + string(right),
-		Message: fmt.Sprintf("%s on %s is needed: set LOOPTAPE_TOKEN, for the owner to @owner", right, resource),
-		Data: struct {
-			Right    manifest.Right `json:"right"`
-			Resource string         `json:"resource"`
-		}{right, resource},
-	}
-}
-
-// mayRead says whether the caller may read the pane of w, and so hear of it at
-// all.
-func (s *Server) mayRead(c grant.Caller, _ *window) bool {
-	return s.grants.Allows(c, manifest.Read)
 }
 
 // findSession, findWindow and findPane look up what r is about.

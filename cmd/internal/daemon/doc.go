@@ -5,6 +5,7 @@
 //
 //	store/          the log of every pane, and the records of sessions and windows
 //	owner.token     who bears it is the owner
+//	grants.json     named tokens and what they, and unknown callers, may do
 //	audit.jsonl     one line for each denial
 //	daemon.log      of a daemon that was started in the background
 //	looptape.sock   the socket

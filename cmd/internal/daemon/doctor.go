@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"looptape/cmd/internal/grant"
 	"looptape/cmd/internal/manifest"
 	"looptape/store"
 )
@@ -43,7 +44,7 @@ func (s *Server) doctor(_ context.Context, r *request) (any, error) {
 		Started time.Time    `json:"started"`
 		Store   *storeHealth `json:"store,omitempty"`
 	}{name, os.Getpid(), s.born, nil}
-	if s.grants.Allows(r.caller, manifest.Manage) {
+	if s.grants.Allows(r.caller, manifest.Manage, grant.Everything) {
 		head.Store = s.storeHealth()
 	}
 	panes := []paneHealth{}

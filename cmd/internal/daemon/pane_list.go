@@ -27,6 +27,9 @@ func (s *Server) paneList(_ context.Context, r *request) (any, error) {
 	}
 	list := []item{}
 	for _, w := range s.registry.allWindows() {
+		if !s.mayRead(r.caller, &w) {
+			continue
+		}
 		session := formatID(manifest.Session, w.Session)
 		state := w.state()
 		if p.Session != nil && *p.Session != session || p.State != nil && *p.State != state {

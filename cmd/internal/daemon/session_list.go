@@ -16,13 +16,15 @@ func (s *Server) sessionList(_ context.Context, r *request) (any, error) {
 	}
 	windows := make(map[uint64][]string)
 	for _, w := range s.registry.allWindows() {
-		if w.Killed == nil {
+		if w.Killed == nil && s.mayReadWindow(r.caller, &w) {
 			windows[w.Session] = append(windows[w.Session], formatID(manifest.Window, w.ID))
 		}
 	}
 	list := []item{}
 	for _, se := range s.registry.allSessions() {
-		list = append(list, item{formatID(manifest.Session, se.ID), se.Name, se.Created, append([]string{}, windows[se.ID]...)})
+		if s.mayReadSession(r.caller, &se) {
+			list = append(list, item{formatID(manifest.Session, se.ID), se.Name, se.Created, append([]string{}, windows[se.ID]...)})
+		}
 	}
 	return page(r, "sessions", list)
 }

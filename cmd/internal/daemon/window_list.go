@@ -22,6 +22,9 @@ func (s *Server) windowList(_ context.Context, r *request) (any, error) {
 	}
 	list := []item{}
 	for _, w := range s.registry.allWindows() {
+		if !s.mayReadWindow(r.caller, &w) {
+			continue
+		}
 		session := formatID(manifest.Session, w.Session)
 		if w.Killed != nil || p.Session != nil && *p.Session != session {
 			continue

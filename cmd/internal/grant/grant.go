@@ -1,110 +1,119 @@
-// Package grant decides who may do what, and records who was refused.
-//
-// It owns two files of the state directory: owner.token, the secret that makes
-// its bearer the owner, and audit.jsonl, one line for each denial. A caller
-// without a token is "unknown" and may read every pane. (Named tokens with
-// scopes of their own are the job of grants.json, which this version does not
-// have yet.)
-//
-// The package knows rights and resources by name only; which verb needs which
-// right stands in the manifest. It refuses to write down anything of a request
-// but who, what verb, what right and on what.
 package grant
 
 import (
-	"crypto/rand"
+	"context"
+	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
-	"sync"
+	"regexp"
 	"time"
 
 	"looptape/cmd/internal/manifest"
 )
 
-// The files of a state directory that belong to this package.
-const (
-	TokenFile = "owner.token"
-	AuditFile = "audit.jsonl"
-)
-
 // Caller is somebody who has said hello.
-type Caller struct{ name string }
+type Caller struct {
+	name  string
+	token *token // nil of the owner and of unknown
+}
 
-// The callers that need no entry of their own.
+// The callers that need no entry of their own. Nobody else has their names.
 var (
-	Owner   = Caller{"owner"}
-	Unknown = Caller{"unknown"}
+	Owner   = Caller{name: "owner"}
+	Unknown = Caller{name: "unknown"}
 )
 
 // Name is what hello and the audit log call the caller.
 func (c Caller) Name() string { return c.name }
 
-// Authority knows the tokens of one state directory.
-type Authority struct {
-	owner []byte
-
-	mu    sync.Mutex
-	audit *os.File
+// Life ends when the caller's token is revoked.
+func (c Caller) Life() context.Context {
+	if c.token == nil {
+		return context.Background()
+	}
+	return c.token.life
 }
 
-// Open reads the owner's token in dir, which it makes at the first start, and
-// opens the audit log. Both files are 0600 from the moment they exist.
+// Revoked says whether the caller's token has been revoked.
+func (c Caller) Revoked() bool { return c.Life().Err() != nil }
+
+// token is a named token. It does not change but for the end of its life.
+type token struct {
+	name    string
+	hash    [sha256.Size]byte
+	created time.Time // zero if the file does not say
+	grants  []Grant
+
+	life   context.Context
+	revoke context.CancelFunc
+}
+
+func newToken(name string, hash [sha256.Size]byte, created time.Time, grants []Grant) *token {
+	t := &token{name: name, hash: hash, created: created, grants: grants}
+	t.life, t.revoke = context.WithCancel(context.Background())
+	return t
+}
+
+// names are those that a token may have: they name its file, where it is saved,
+// on every file system alike.
+var names = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// NameError is the error of a name that no token can have.
+type NameError struct {
+	Name     string
+	Reserved bool // for a caller without an entry
+}
+
+func (e *NameError) Error() string {
+	if e.Reserved {
+		return fmt.Sprintf("the name %s is reserved: it stands for a caller who has no such token", e.Name)
+	}
+	return "a name is 1 to 64 of the characters a to z, 0 to 9, '.', '_' and '-', and begins with a letter or a digit"
+}
+
+// CheckName returns a *NameError for a name that no token can have.
+func CheckName(name string) error {
+	switch {
+	case name == Owner.name, name == Unknown.name:
+		return &NameError{name, true}
+	case !names.MatchString(name):
+		return &NameError{name, false}
+	}
+	return nil
+}
+
+// Authority knows the tokens and grants of one state directory.
+type Authority struct {
+	owner   []byte
+	unknown []Grant
+	book    *book
+	audit   *audit
+}
+
+// Open reads who may do what in the state directory dir, makes the owner's token
+// at the first start, and opens the audit log. Of grants.json that cannot be
+// understood the error is an ErrDamaged or an ErrNewerVersion: nobody is let in
+// then.
 func Open(dir string) (*Authority, error) {
-	token, err := ReadOwnerToken(dir)
+	owner, err := ReadOwnerToken(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		token, err = writeOwnerToken(dir)
+		owner, err = makeOwnerToken(dir)
 	}
 	if err != nil {
 		return nil, err
 	}
-	audit, err := os.OpenFile(filepath.Join(dir, AuditFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the audit log: %w", err)
+	a := &Authority{owner: []byte(owner)}
+	if a.book, a.unknown, err = openBook(dir); err != nil {
+		return nil, err
 	}
-	return &Authority{owner: []byte(token), audit: audit}, nil
+	a.audit, err = openAudit(dir)
+	return a, err
 }
 
 // Close closes the audit log.
-func (a *Authority) Close() error { return a.audit.Close() }
-
-// ReadOwnerToken returns the token of the state directory dir. The error is
-// fs.ErrNotExist before the first start of a daemon.
-func ReadOwnerToken(dir string) (string, error) {
-	path := filepath.Join(dir, TokenFile)
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	token := strings.TrimSpace(string(raw))
-	if len(token) < 32 {
-		return "", fmt.Errorf("%s is damaged: remove it, and the next start of the daemon makes a new one", path)
-	}
-	return token, nil
-}
-
-// writeOwnerToken makes a token of 256 random bits. The file appears whole or
-// not at all, so that a crash in between leaves no damaged one.
-func writeOwnerToken(dir string) (string, error) {
-	secret := make([]byte, 32)
-	rand.Read(secret)
-	token := "lto_" + hex.EncodeToString(secret)
-	path := filepath.Join(dir, TokenFile)
-	err := os.WriteFile(path+".new", []byte(token+"\n"), 0o600)
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
-		return "", fmt.Errorf("write the owner's token: %w", err)
-	}
-	return token, nil
-}
+func (a *Authority) Close() error { return a.audit.file.Close() }
 
 // Identify returns the caller who bears token; nil is no token at all. ok is
 // false for a token that nobody has.
@@ -115,30 +124,78 @@ func (a *Authority) Identify(token *string) (c Caller, ok bool) {
 	if subtle.ConstantTimeCompare([]byte(*token), a.owner) == 1 {
 		return Owner, true
 	}
-	return Unknown, false
-}
-
-// Allows says whether the caller holds right on any resource.
-func (a *Authority) Allows(c Caller, right manifest.Right) bool {
-	return c == Owner || right == manifest.Read || right == manifest.None
-}
-
-// Denied records that the caller was refused. It is called before the denial
-// is answered. An error means that the record could not be written.
-func (a *Authority) Denied(c Caller, verb string, right manifest.Right, resource string) error {
-	line, err := json.Marshal(struct {
-		TS       time.Time      `json:"ts"`
-		Record   string         `json:"record"`
-		Caller   string         `json:"caller"`
-		Verb     string         `json:"verb"`
-		Right    manifest.Right `json:"right"`
-		Resource string         `json:"resource"`
-	}{time.Now(), "denied", c.name, verb, right, resource})
-	if err != nil {
-		return err
+	// How long this takes tells at most something about the hash.
+	t := a.book.all()[sha256.Sum256([]byte(*token))]
+	if t == nil || t.life.Err() != nil {
+		return Unknown, false
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_, err = a.audit.Write(append(line, '\n'))
-	return err
+	return Caller{t.name, t}, true
+}
+
+// Allows says whether the caller holds right on o. Who bears a token that was
+// revoked holds none.
+func (a *Authority) Allows(c Caller, right manifest.Right, o Object) bool {
+	switch {
+	case right == manifest.None, c == Owner:
+		return true
+	case c == Unknown:
+		return allow(a.unknown, right, o)
+	}
+	return c.token != nil && !c.Revoked() && allow(c.token.grants, right, o)
+}
+
+// Denied records that the caller was refused. It is called before the denial is
+// answered. An error means that the record could not be written.
+func (a *Authority) Denied(c Caller, verb string, right manifest.Right, resource string) error {
+	return a.audit.denied(c, verb, right, resource)
+}
+
+// Entry is what somebody may do.
+type Entry struct {
+	Name    string    `json:"name"`
+	Created time.Time `json:"created,omitzero"` // zero if nobody knows
+	Grants  []Grant   `json:"grants"`
+}
+
+// List has an entry for unknown callers, then one for each token by name.
+func (a *Authority) List() []Entry {
+	list := []Entry{{Name: Unknown.name, Grants: a.unknown}}
+	for _, t := range a.book.sorted() {
+		list = append(list, t.entry())
+	}
+	return list
+}
+
+func (t *token) entry() Entry {
+	if t.life.Err() != nil { // revoked, but still in the file
+		return Entry{t.name, t.created, []Grant{}}
+	}
+	return Entry{t.name, t.created, t.grants}
+}
+
+// Create makes a token of that name with those grants. It is on disk when Create
+// returns, and the secret, which its bearer shows, is not to be had again. The
+// error is a *NameError, ErrTaken, ErrFull, ErrEdited, or one of the file system.
+func (a *Authority) Create(name string, grants []Grant) (made Entry, secret string, err error) {
+	if err := CheckName(name); err != nil {
+		return Entry{}, "", err
+	}
+	secret = newSecret("ltg_")
+	t := newToken(name, sha256.Sum256([]byte(secret)), time.Now().UTC().Truncate(time.Second), merge(grants))
+	if err := a.book.add(t); err != nil {
+		return Entry{}, "", err
+	}
+	return t.entry(), secret, nil
+}
+
+// Revoke ends the rights of whoever bears the token of that name, at once and
+// whatever becomes of the file. The error is a *NameError for a name without a
+// token of its own, ErrNoToken, ErrEdited, or one of the file system: then a
+// later start of the daemon may know the token again, and Revoke may be tried
+// again.
+func (a *Authority) Revoke(name string) error {
+	if name == Owner.name || name == Unknown.name {
+		return &NameError{name, true}
+	}
+	return a.book.revoke(name)
 }

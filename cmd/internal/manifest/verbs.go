@@ -18,7 +18,7 @@ var Verbs = []Verb{
 			{Name: "session", Type: String},
 			{Name: "name", Type: String},
 			{Name: "created", Type: Time},
-			{Name: "windows", Type: Array, Elem: String, Summary: "Ids of its windows, oldest first"},
+			{Name: "windows", Type: Array, Elem: String, Summary: "Ids of those of its windows that the caller may read, oldest first"},
 		}}, {Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of the list does not fit the frame"}},
 	},
 	{
@@ -186,8 +186,8 @@ var Verbs = []Verb{
 	{
 		Name: "pane.capture", Summary: "Read the visible screen as text",
 		Right: Read, On: Pane,
-		Params: []Param{paneParam("Pane to read")},
-		Result: screenFields,
+		Params:   []Param{paneParam("Pane to read")},
+		Result:   screenFields,
 		Failures: []Failure{noPane, damaged, {Code: "unsupported.result_size", When: "the screen does not fit the frame"}},
 	},
 	captureAt,
@@ -261,6 +261,9 @@ var Verbs = []Verb{
 			{Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of the list does not fit the frame"},
 		},
 	},
+	grantCreate,
+	grantList,
+	grantRevoke,
 	{
 		Name: "manifest", Summary: "List the verbs, with parameters, results and errors",
 		Result: []Field{
