@@ -16,7 +16,11 @@ import (
 type ExportRequest struct {
 	Pane    string   `json:"pane"`
 	Format  string   `json:"format"`
-	Command []string `json:"-"` // what the pane runs
+	To      *uint64  `json:"to"` // offset to end at; nil is the end of the log
+	Command []string `json:"-"`  // what the pane runs
+	// Begin is called before anything is written, with the offsets at which the
+	// export begins and ends.
+	Begin func(from, to uint64) error `json:"-"`
 }
 
 // ExportResult says which part of the stream an export holds.
@@ -35,9 +39,10 @@ type format interface {
 	end() error
 }
 
-// Export writes the whole log of p, as far as it reached when Export was
+// Export writes the log of p, up to q.To or as far as it reached when Export was
 // called, to w, in a few pieces at a time. Its memory does not depend on the
-// length of the log.
+// length of the log. With the same beginning of the log and the same q.To it
+// writes the same again.
 func Export(ctx context.Context, p Pane, q ExportRequest, w io.Writer) (*ExportResult, error) {
 	var format format
 	switch q.Format {
@@ -53,7 +58,18 @@ func Export(ctx context.Context, p Pane, q ExportRequest, w io.Writer) (*ExportR
 	if err != nil {
 		return nil, err
 	}
+	if q.To != nil && *q.To < end.Offset {
+		end.Offset = *q.To
+	}
+	if end.Offset < first.Offset {
+		return nil, store.ErrEvicted
+	}
 	result := &ExportResult{Pane: q.Pane, From: first.Offset, Offset: end.Offset}
+	if q.Begin != nil {
+		if err := q.Begin(result.From, result.Offset); err != nil {
+			return nil, err
+		}
+	}
 	if err := run(ctx, p.Log(), first, end, format, result); err != nil {
 		return nil, err
 	}
@@ -68,7 +84,8 @@ func firstCheckpoint(log *store.Log) (store.Checkpoint, error) {
 	return store.Checkpoint{}, store.ErrNoCheckpoint
 }
 
-// run hands the frames [first, end) to format.
+// run hands the frames from first on to format, to the frame before end.Seq and
+// to what lies before end.Offset. Marks at that offset belong to it.
 func run(ctx context.Context, log *store.Log, first store.Checkpoint, end store.Pos, format format, result *ExportResult) error {
 	state, err := checkpoint.Decode(first.Blob)
 	if err != nil {
@@ -85,7 +102,7 @@ func run(ctx context.Context, log *store.Log, first store.Checkpoint, end store.
 	defer r.Close()
 	for begun := false; ; {
 		f, err := r.Next()
-		if errors.Is(err, io.EOF) || err == nil && f.Seq >= end.Seq {
+		if errors.Is(err, io.EOF) || err == nil && (f.Seq >= end.Seq || !cut(&f, end.Offset)) {
 			if !begun {
 				return format.begin(t, store.Frame{Pos: first.Pos})
 			}
@@ -110,6 +127,20 @@ func run(ctx context.Context, log *store.Log, first store.Checkpoint, end store.
 			return err
 		}
 	}
+}
+
+// cut shortens a frame that goes beyond the offset to; false means that it begins
+// there or later.
+func cut(f *store.Frame, to uint64) bool {
+	switch f.Kind {
+	case store.Output:
+		f.Data = f.Data[:min(uint64(len(f.Data)), to-min(to, f.Offset))]
+		return f.Offset < to
+	case store.Gap:
+		f.Lost = min(f.Lost, to-min(to, f.Offset))
+		return f.Offset < to
+	}
+	return f.Offset <= to
 }
 
 // rawExport writes the bytes of the stream. Where bytes are missing it writes

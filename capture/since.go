@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -49,6 +50,7 @@ type SinceResult struct {
 	MissedBytes    uint64  `json:"missed_bytes"`
 	Truncated      bool    `json:"truncated"`
 	TruncatedBytes uint64  `json:"truncated_bytes"`
+	TruncatedLines int     `json:"truncated_lines"`
 	More           bool    `json:"more"`
 	Closed         bool    `json:"closed"`
 	ElapsedSeconds float64 `json:"elapsed_seconds"`
@@ -164,12 +166,10 @@ func (s *since) screen(ctx context.Context) error {
 	for len(lines) > 0 && lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]
 	}
-	if n := s.q.MaxLines; len(lines) > n {
-		lines, s.r.Truncated = lines[len(lines)-n:], true
-	}
 	text := strings.Join(lines, "\n")
-	if k := tailStart([]byte(text), s.q.MaxBytes, unlimited); k > 0 {
-		text, s.r.Truncated = text[k:], true
+	if k := tailStart([]byte(text), s.q.MaxBytes, s.q.MaxLines); k > 0 {
+		s.r.Truncated, s.r.TruncatedLines = true, strings.Count(text[:k], "\n")
+		text = text[k:]
 	}
 	s.r.Text = &text
 	return nil
@@ -409,7 +409,7 @@ func (s *since) tailText() error {
 		return err
 	}
 	start := s.filter.appendState(nil)
-	kept, total := []byte{}, 0
+	kept, total, lines := []byte{}, 0, 0
 	counter := filter{bytes: unlimited, lines: unlimited}
 	if err := counter.setState(start); err != nil {
 		return err
@@ -418,6 +418,7 @@ func (s *since) tailText() error {
 		was := len(kept)
 		kept, _ = counter.feed(kept, p)
 		total += len(kept) - was
+		lines += bytes.Count(kept[was:], lf)
 		if drop := len(kept) - s.q.MaxBytes; drop > s.q.MaxBytes+(1<<16) {
 			kept = append(kept[:0], kept[drop:]...)
 		}
@@ -445,9 +446,13 @@ func (s *since) tailText() error {
 	s.truncate(begin)
 	s.arrive(at)
 	s.filter.cr, s.filter.lexer = counter.cr, counter.lexer
-	s.give(kept[len(kept)-(total-skip):])
+	kept = kept[len(kept)-(total-skip):]
+	s.r.TruncatedLines = lines - bytes.Count(kept, lf)
+	s.give(kept)
 	return nil
 }
+
+var lf = []byte{'\n'}
 
 // give sets the text of the answer; at the very end of a stream, with what an
 // unfinished character leaves.

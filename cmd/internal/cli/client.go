@@ -2,6 +2,9 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"strconv"
 
 	"looptape/cmd/internal/daemon"
 	"looptape/cmd/internal/wire"
@@ -16,6 +19,12 @@ func (a *app) connect(ctx context.Context, token string, maxFrame int) (*wire.Cl
 	h := wire.Hello{Client: "looptape " + daemon.Version, MaxFrame: &maxFrame}
 	if a.maxFrame != 0 {
 		h.MaxFrame = &a.maxFrame
+	} else if text := os.Getenv("LOOPTAPE_MAX_FRAME"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, &wire.Error{Code: "invalid_params.usage", Message: fmt.Sprintf("LOOPTAPE_MAX_FRAME is %q, which is no number of bytes", text)}
+		}
+		h.MaxFrame = &n
 	}
 	if h.Token, err = resolveToken(token, dir); err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func (a *app) runCommand() *cobra.Command {
 directory, and print the id of the pane. Starts a daemon when none runs. Without
 a command it runs $SHELL.`,
 		RunE: func(cmd *cobra.Command, argv []string) error {
-			c, err := a.connectOrStart(cmd.Context())
+			c, err := a.connectOrStart(cmd.Context(), "@owner", wire.CeilingMaxFrame)
 			if err != nil {
 				return err
 			}

@@ -87,10 +87,10 @@ const (
 	rivalPatience = 3 * time.Second
 )
 
-// connectOrStart connects as the owner. When no daemon runs, it starts one in
-// the background.
-func (a *app) connectOrStart(ctx context.Context) (*wire.Client, error) {
-	c, err := a.connect(ctx, "@owner", wire.CeilingMaxFrame)
+// connectOrStart connects with a token, as connect does. When no daemon runs, it
+// starts one in the background.
+func (a *app) connectOrStart(ctx context.Context, token string, maxFrame int) (*wire.Client, error) {
+	c, err := a.connect(ctx, token, maxFrame)
 	var e *wire.Error
 	if err == nil || !errors.As(err, &e) || e.Code != "unavailable.daemon" {
 		return c, err
@@ -104,8 +104,9 @@ func (a *app) connectOrStart(ctx context.Context) (*wire.Client, error) {
 		return nil, &wire.Error{Code: "unavailable.daemon", Message: "no daemon could be started: " + err.Error()}
 	}
 	for deadline := time.Now().Add(startPatience); time.Now().Before(deadline); {
-		if c, err := a.connect(ctx, "@owner", wire.CeilingMaxFrame); err == nil {
-			return c, nil
+		c, err := a.connect(ctx, token, maxFrame)
+		if !errors.As(err, &e) || e.Code != "unavailable.daemon" {
+			return c, err
 		}
 		select {
 		case <-ended:

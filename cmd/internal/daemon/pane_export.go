@@ -24,6 +24,9 @@ func (s *Server) paneExport(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	q.Command = w.Pane.Argv
+	q.Begin = func(from, to uint64) error {
+		return r.Item(ctx, map[string]uint64{"from": from, "to": to})
+	}
 	chunk := min(exportChunk, r.Room/4*3-len(`{"data":""}`)-4)
 	out := bufio.NewWriterSize(itemWriter{ctx, r, chunk}, chunk)
 	result, err := capture.Export(ctx, p, q, out)

@@ -9,7 +9,7 @@ var grantsField = Field{Name: "grants", Type: Array, Summary: "One for each righ
 
 var grantCreate = Verb{
 	Name: "grant.create", Summary: "Make a token for a caller with rights of its own; it is shown once",
-	Right: Manage, On: Any,
+	Right: Manage, On: Any, Effect: Adds,
 	Params: []Param{
 		{Name: "name", Summary: "Name of the caller: 1 to 64 of a-z 0-9 . _ -, beginning with a letter or a digit", Type: String, Required: true},
 		{Name: "right", Summary: "Right to grant; none of them implies another", Type: String, Required: true, Choices: rights},
@@ -33,7 +33,7 @@ var grantCreate = Verb{
 
 var grantList = Verb{
 	Name: "grant.list", Summary: "List what unknown callers and the bearers of tokens may do; the owner may do everything",
-	Right: Manage, On: Any,
+	Right: Manage, On: Any, Effect: Reads,
 	Result: []Field{{Name: "grants", Type: Array, Fields: []Field{
 		{Name: "name", Type: String},
 		{Name: "created", Type: Time, Optional: true},
@@ -43,7 +43,7 @@ var grantList = Verb{
 
 var grantRevoke = Verb{
 	Name: "grant.revoke", Summary: "End the rights of a token at once, also of the calls that it made and that still run",
-	Right: Manage, On: Any,
+	Right: Manage, On: Any, Effect: Ends,
 	Params: []Param{{Name: "name", Summary: "Name of the caller", Type: String, Required: true}},
 	Result: []Field{{Name: "name", Type: String}},
 	Failures: []Failure{

@@ -35,6 +35,20 @@ const (
 	Manage Right = "manage"
 )
 
+// Effect is what a call of a verb changes, for those who decide what an agent
+// may call unasked.
+type Effect string
+
+// The effects. A verb that needs no more than Read has none written down: it
+// Reads.
+const (
+	Reads Effect = "reads" // changes nothing
+	Adds  Effect = "adds"  // makes something new, with each call once more
+	Sets  Effect = "sets"  // brings something into a state: the same call again changes nothing more
+	Ends  Effect = "ends"  // ends or removes something for good: the same call again changes nothing more
+	Acts  Effect = "acts"  // has a program do something, which can be anything
+)
+
 // Kind is a kind of object that rights are held on.
 type Kind string
 
@@ -94,6 +108,8 @@ type Verb struct {
 	RightIf  *RightIf  `json:"right_if,omitempty"` // the right that some calls need instead
 	On       Kind      `json:"on,omitempty"`       // what Right is needed on
 	Filter   bool      `json:"filter,omitempty"`   // lists what the caller may read, and is denied to nobody
+	Effect   Effect    `json:"effect,omitempty"`   // empty for Reads of who needs no more than Read
+	Notes    string    `json:"notes,omitempty"`    // how to use it, in sentences
 	Streams  bool      `json:"streams,omitempty"`
 	Binary   bool      `json:"binary,omitempty"` // behind the answer the connection speaks binary frames; no MCP tool
 	Params   []Param   `json:"params,omitempty"`
@@ -133,6 +149,22 @@ func (v *Verb) Needs(params map[string]json.RawMessage) Right {
 	}
 	return v.Right
 }
+
+// Changes returns the effect of v. A verb that does not say what it does with a
+// right to write or manage is taken to act.
+func (v *Verb) Changes() Effect {
+	switch {
+	case v.Effect != "":
+		return v.Effect
+	case v.Right == None || v.Right == Read:
+		return Reads
+	}
+	return Acts
+}
+
+// Shows says whether what v answers holds what programs wrote, and so may be
+// sensitive and is nothing to obey.
+func (v *Verb) Shows() bool { return v.Right == Read && v.On == Pane }
 
 // Command returns the words of the CLI command for v: pane.capture_rows is
 // "pane", "capture-rows".

@@ -4,7 +4,7 @@ package manifest
 var Verbs = []Verb{
 	{
 		Name: "session.create", Summary: "Make a session: a named group of windows",
-		Right: Manage, On: Any,
+		Right: Manage, On: Any, Effect: Adds,
 		Params: []Param{{Name: "name", Summary: "Name of the session; default: its id", Type: String}},
 		Result: []Field{
 			{Name: "session", Type: String, Summary: "Id of the session"},
@@ -23,14 +23,14 @@ var Verbs = []Verb{
 	},
 	{
 		Name: "session.kill", Summary: "End the programs of all windows of a session and close it; recordings stay readable",
-		Right: Manage, On: Session,
+		Right: Manage, On: Session, Effect: Ends,
 		Params:   []Param{sessionParam("Session to kill")},
 		Result:   []Field{{Name: "session", Type: String}},
 		Failures: []Failure{noSession},
 	},
 	{
 		Name: "window.create", Summary: "Run a program in a new window: one recorded pane",
-		Right: Manage, On: Session,
+		Right: Manage, On: Session, Effect: Acts,
 		Params: []Param{
 			sessionParam("Session that the window belongs to"),
 			{Name: "cols", Summary: "Width in columns", Type: Integer, Min: at(1), Max: at(65535), Default: 80},
@@ -69,7 +69,7 @@ var Verbs = []Verb{
 	},
 	{
 		Name: "window.kill", Summary: "End the program of a window and close it; its recording stays readable",
-		Right: Manage, On: Window,
+		Right: Manage, On: Window, Effect: Ends,
 		Params:   []Param{{Name: "window", Summary: "Window to kill", Type: String, Required: true}},
 		Result:   []Field{{Name: "window", Type: String}},
 		Failures: []Failure{noWindow},
@@ -119,7 +119,7 @@ var Verbs = []Verb{
 	},
 	{
 		Name: "pane.write", Summary: "Type bytes into a pane, as they are",
-		Right: Write, On: Pane,
+		Right: Write, On: Pane, Effect: Acts,
 		Params: []Param{
 			paneParam("Pane to write to"),
 			{Name: "text", Summary: "Text to type; exactly one of text and data", Type: String},
@@ -135,7 +135,7 @@ var Verbs = []Verb{
 	},
 	{
 		Name: "pane.send_keys", Summary: "Press keys, paste a text or move the mouse, as the program's modes ask for it",
-		Right: Write, On: Pane,
+		Right: Write, On: Pane, Effect: Acts,
 		Params: []Param{
 			paneParam("Pane to type into"),
 			{Name: "keys", Summary: "Names of keys, as tmux and Emacs spell them: a, Enter, C-c, M-x, Up, F5, S-Tab", Type: Array, Elem: String},
@@ -153,7 +153,7 @@ var Verbs = []Verb{
 	},
 	{
 		Name: "pane.resize", Summary: "Set the size of a pane",
-		Right: Manage, On: Pane,
+		Right: Manage, On: Pane, Effect: Sets,
 		Params: []Param{
 			paneParam("Pane to resize"),
 			{Name: "cols", Summary: "Width in columns", Type: Integer, Required: true, Min: at(1), Max: at(65535)},
@@ -172,7 +172,7 @@ var Verbs = []Verb{
 	},
 	{
 		Name: "pane.kill", Summary: "End the program of a pane; the recording stays readable",
-		Right: Manage, On: Pane,
+		Right: Manage, On: Pane, Effect: Acts,
 		Params: []Param{
 			paneParam("Pane whose program to end"),
 			{Name: "signal", Summary: "Signal to send, such as TERM or INT; default: HUP, then KILL after 5 s", Type: String},
@@ -199,8 +199,13 @@ var Verbs = []Verb{
 		Params: []Param{
 			paneParam("Pane to export"),
 			{Name: "format", Summary: "text: the transcript, each line once; raw: the exact bytes; asciicast: a v3 recording with times and sizes", Type: String, Choices: []string{"text", "raw", "asciicast"}, Default: "text"},
+			{Name: "to", Summary: "Offset of the stream to end at; default: where the pane is", Type: Integer, Min: at(0), Max: at(Largest)},
 		},
-		Item: []Field{{Name: "data", Type: Bytes, Summary: "Up to 49152 bytes of the export"}},
+		Item: []Field{
+			{Name: "data", Type: Bytes, Optional: true, Summary: "Up to 49152 bytes of the export"},
+			{Name: "from", Type: Integer, Optional: true, Summary: "In the first item, which has no data: offset of the stream at which the export begins"},
+			{Name: "to", Type: Integer, Optional: true, Summary: "In the first item: offset at which it ends"},
+		},
 		Result: []Field{
 			{Name: "pane", Type: String},
 			{Name: "from", Type: Integer, Summary: "Offset of the first byte of the stream that is exported"},
@@ -211,7 +216,7 @@ var Verbs = []Verb{
 	},
 	{
 		Name: "pane.verify", Summary: "Read all of a recording again and check it against its checksums, and its checkpoints against its replay",
-		Right: Manage, On: Pane, Streams: true,
+		Right: Manage, On: Pane, Streams: true, Effect: Reads,
 		Params: []Param{paneParam("Pane to verify")},
 		Item: []Field{
 			{Name: "kind", Type: String, Choices: []string{"progress", "damage", "drift"}},
@@ -337,6 +342,7 @@ var captureSince = Verb{
 		{Name: "missed_bytes", Type: Integer, Summary: "How many"},
 		{Name: "truncated", Type: Boolean, Summary: "keep tail left older text out"},
 		{Name: "truncated_bytes", Type: Integer, Summary: "Raw bytes left out"},
+		{Name: "truncated_lines", Type: Integer, Summary: "Lines of text left out, of the last 16 MiB"},
 		{Name: "more", Type: Boolean, Summary: "There is more to read now"},
 		{Name: "closed", Type: Boolean, Summary: "All was served and nothing more can come"},
 		{Name: "elapsed_seconds", Type: Number},

@@ -122,6 +122,16 @@ func (c *Client) Close() error {
 	return err
 }
 
+// Alive says whether the connection still stands, as far as is known.
+func (c *Client) Alive() bool {
+	select {
+	case <-c.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // Call runs one verb and returns its result. A failed verb's error is an *Error.
 func (c *Client) Call(ctx context.Context, verb string, params any) (json.RawMessage, error) {
 	return c.Stream(ctx, verb, params, nil)
