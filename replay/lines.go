@@ -17,11 +17,9 @@ type Line struct {
 // A nil f (the default) turns this off.
 func (t *Terminal) SetLineSink(f func(Line)) { t.out.sink = f }
 
-// FlushLines reports what is on the screens and was not reported: the end.
+// FlushLines reports what is on the screens and was not reported: the end. A gap, a
+// restart and a respawn do so by themselves.
 func (t *Terminal) FlushLines() {
-	if t.out.sink == nil {
-		return
-	}
 	t.flush(t.main.rows, true)
 	if t.grid != &t.main {
 		t.flush(t.alt.rows, false)
@@ -92,8 +90,45 @@ func (t *Terminal) emit(rows []*row, head, blank bool) {
 		return
 	}
 	text := bytes.TrimRight(o.line, " ")
-	if len(text) > 0 || blank {
+	if o.sink != nil && (len(text) > 0 || blank) {
 		o.sink(Line{text, offset})
+	}
+}
+
+// ReportFrom readies a Terminal that was restored for its line sink, where the log
+// begins or goes on behind a gap: the lines of its history whose Offset is since or
+// more are reported at once, and of what is on its screens those will be.
+func (t *Terminal) ReportFrom(since uint64) {
+	h := &t.hist
+	for _, c := range h.chunks {
+		k := int(max(h.oldest, c.first) - c.first)
+		for first := k; k < len(c.rows); k++ {
+			if c.rows[k].flags&packedWrapped == 0 {
+				t.reportAgain(c, first, k, since)
+				first = k + 1
+			} else if k == len(c.rows)-1 { // the open line: its end is on the screen
+				for ; first <= k; first++ {
+					c.rows[first].flags &^= packedReported
+					if c.rows[first].written < since {
+						c.rows[first].flags |= packedReported
+					}
+				}
+			}
+		}
+	}
+	for _, s := range []*screen{&t.main, &t.alt} {
+		for _, r := range s.rows {
+			r.reported = r.written < since
+		}
+	}
+}
+
+// reportAgain reports the line in rows [first, k] of c, if its offset is since or
+// more.
+func (t *Terminal) reportAgain(c *chunk, first, k int, since uint64) {
+	t.out.line = t.out.line[:0]
+	if _, offset := t.gather(c, first, k); t.out.sink != nil && offset >= since {
+		t.out.sink(Line{bytes.TrimRight(t.out.line, " "), offset})
 	}
 }
 

@@ -139,3 +139,72 @@ func TestLineOffsets(t *testing.T) {
 		t.Errorf("%d lines, the last at %d of %d", n, last, term.Offset())
 	}
 }
+
+// TestLineSinkChangesNothing: a terminal with a sink and one without have the same
+// state, through gaps, restarts and respawns; and what one that was reopened from a
+// checkpoint reports is the rest of what the whole stream reports.
+func TestLineSinkChangesNothing(t *testing.T) {
+	for i, c := range corpus(t) {
+		r := rand.New(rand.NewPCG(uint64(i), 6))
+		var whole, pieces []string
+		heard, deaf, cut := replay.New(20, 5, 50), replay.New(20, 5, 50), replay.New(20, 5, 50)
+		sink(heard, &whole)
+		sink(cut, &pieces)
+		var in []byte
+		for _, s := range c.Steps {
+			in = append(in, s.In...)
+		}
+		for len(in) > 0 {
+			n := min(1+r.IntN(30), len(in))
+			act := func(*replay.Terminal) {}
+			switch r.IntN(12) {
+			case 0:
+				act = func(t *replay.Terminal) { t.Gap(7) }
+			case 1:
+				act = func(t *replay.Terminal) { t.Restart(0) }
+			case 2:
+				act = (*replay.Terminal).Respawn
+			}
+			for _, t := range []*replay.Terminal{heard, deaf, cut} {
+				t.Feed(in[:n])
+				act(t)
+			}
+			in = in[n:]
+			same(t, c.Name, heard, deaf)
+			cut = reopened(t, cut)
+			sink(cut, &pieces)
+		}
+		heard.FlushLines()
+		cut.FlushLines()
+		if !slices.Equal(whole, pieces) {
+			t.Fatalf("%s:\n%s", c.Name, diffRows(whole, pieces))
+		}
+	}
+}
+
+// TestReportFrom: behind a gap the lines are reported that were written in it, and
+// at the beginning of a log those that are there already, each once.
+func TestReportFrom(t *testing.T) {
+	live := replay.New(10, 3, 100)
+	live.Feed([]byte("one\r\ntwo\r\nthree\r\nfour"))
+	since := live.Offset()
+	live.Feed([]byte("th\r\nfive\r\n\r\nsix\r\nseven wraps here\r\neight"))
+	for _, c := range []struct {
+		since uint64
+		want  string
+	}{
+		{0, "one|two|three|fourth|five||six|seven wraps here|eight is here|nine"},
+		{since + 1, "fourth|five||six|seven wraps here|eight is here|nine"},
+		{live.Offset() - 3, "eight is here|nine"},
+	} {
+		var got []string
+		term := reopened(t, live)
+		sink(term, &got)
+		term.ReportFrom(c.since)
+		term.Feed([]byte(" is here\r\nnine"))
+		term.FlushLines()
+		if s := strings.Join(got, "|"); s != c.want {
+			t.Errorf("from %d: %s, not %s", c.since, s, c.want)
+		}
+	}
+}

@@ -13,7 +13,7 @@ import (
 // Semantics is the version of what bytes mean to a Terminal. It grows with every
 // change after which the same stream gives another State. States of another
 // version can be restored; only equal versions can be compared.
-const Semantics = 1
+const Semantics = 2
 
 // State returns everything the terminal knows but replies and events that were not
 // taken. It shares no memory with the terminal.

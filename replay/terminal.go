@@ -169,6 +169,7 @@ func (t *Terminal) compact() {
 // Gap says that n bytes of the stream are missing: the offset goes on behind
 // them, an unfinished sequence is forgotten, the screen stays.
 func (t *Terminal) Gap(n uint64) {
+	t.FlushLines()
 	t.lex.Reset()
 	t.cur.last, t.cur.joins = t.cur.last[:0], false
 	t.offset += n
@@ -178,9 +179,9 @@ func (t *Terminal) Gap(n uint64) {
 // is shown, rows and history as they are; modes, pen, margins, tab stops and
 // charsets get their defaults; the epoch grows by 1+skip.
 func (t *Terminal) Restart(skip uint32) {
+	t.FlushLines()
 	x, y := t.cur.x, t.cur.y
 	if t.grid != &t.main {
-		t.loseAlternate()
 		x, y = t.main.x, t.main.y
 		t.grid = &t.main
 	}

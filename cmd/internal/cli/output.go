@@ -29,6 +29,7 @@ var printers = map[string]func(w, notes io.Writer, result []byte) error{
 	"pane.capture_at":    printAt,
 	"pane.capture_rows":  printRows,
 	"pane.capture_since": printSince,
+	"pane.search":        printMatches,
 }
 
 // print writes the result of a verb to stdout.
@@ -101,6 +102,23 @@ func printRows(w, notes io.Writer, result []byte) error {
 	}
 	if r.Next != nil {
 		fmt.Fprintf(notes, "looptape: rows %d to %d of %d; the next page: --epoch %d --start %d --end %d\n", r.Start, *r.Next-1, r.End-1, r.Epoch, *r.Next, r.End)
+	}
+	return nil
+}
+
+func printMatches(w, notes io.Writer, result []byte) error {
+	var r capture.SearchResult
+	if err := json.Unmarshal(result, &r); err != nil {
+		return err
+	}
+	for _, m := range r.Matches {
+		fmt.Fprintf(w, "%d\t%s\n", m.Offset, m.Line)
+	}
+	if r.MissedBytes > 0 {
+		fmt.Fprintf(notes, "looptape: %d bytes of the range are not in the log\n", r.MissedBytes)
+	}
+	if r.More {
+		fmt.Fprintf(notes, "looptape: looked up to offset %d; go on with --cursor %s\n", r.Offset, r.Cursor)
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ var handlers = map[string]func(*Server, context.Context, *request) (any, error){
 	"pane.capture_at":    (*Server).paneCaptureAt,
 	"pane.capture_rows":  (*Server).paneCaptureRows,
 	"pane.capture_since": (*Server).paneCaptureSince,
+	"pane.search":        (*Server).paneSearch,
 	"pane.export":        (*Server).paneExport,
 	"pane.verify":        (*Server).paneVerify,
 	"doctor":             (*Server).doctor,

@@ -193,6 +193,7 @@ var Verbs = []Verb{
 	captureAt,
 	captureRows,
 	captureSince,
+	search,
 	{
 		Name: "pane.export", Summary: "Write out the recording of a pane",
 		Right: Read, On: Pane, Streams: true,

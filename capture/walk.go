@@ -1,0 +1,111 @@
+package capture
+
+import (
+	"errors"
+	"io"
+
+	"looptape/checkpoint"
+	"looptape/replay"
+	"looptape/store"
+)
+
+// walk replays a stretch of a pane's log for who reads the lines that were shown,
+// each once (contract.md, section 9). Behind a gap it goes on from the checkpoint
+// that follows: with the lines that were shown in the gap, as far as the terminal
+// still had them.
+type walk struct {
+	log  *store.Log
+	t    *replay.Terminal
+	r    *store.Reader
+	sink func(replay.Line)
+}
+
+// walkFrom is a walk from the frame at a position on; first at the beginning of
+// the log, whose history comes at once. Its user closes it.
+func walkFrom(log *store.Log, at store.Pos, sink func(replay.Line)) (*walk, error) {
+	w := &walk{log: log, sink: sink}
+	t, err := replay.Hydrate(log, at)
+	if err == nil {
+		w.r, err = log.Read(at)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.follow(t)
+	return w, nil
+}
+
+// walkAll is a walk from the beginning of the log: the lines of its history whose
+// Offset is since or more come first.
+func walkAll(log *store.Log, since uint64, sink func(replay.Line)) (*walk, error) {
+	c, err := firstCheckpoint(log)
+	if err != nil {
+		return nil, err
+	}
+	w, err := walkFrom(log, c.Pos, sink)
+	if err == nil {
+		w.t.ReportFrom(since)
+	}
+	return w, err
+}
+
+func (w *walk) follow(t *replay.Terminal) {
+	w.t = t
+	t.SetLineSink(w.sink)
+}
+
+func (w *walk) close() { w.r.Close() }
+
+// next returns the next frame, which apply is to have; io.EOF at the log's end.
+func (w *walk) next() (store.Frame, error) { return w.r.Next() }
+
+// apply shows the walk's terminal a frame, or the first part of one.
+func (w *walk) apply(f store.Frame) error {
+	if err := replay.Apply(w.t, f); err != nil {
+		return err
+	}
+	w.t.TakeReplies()
+	if f.Kind != store.Gap {
+		return nil
+	}
+	c, err := w.log.Checkpoint(f.End())
+	if err != nil {
+		return err
+	}
+	if c.Pos != f.End() {
+		return &store.DamagedError{Pane: w.log.Pane(), Offset: f.End().Offset, Err: errors.New("no checkpoint follows a gap")}
+	}
+	t, err := restored(w.log, c)
+	if err == nil {
+		w.follow(t)
+		t.ReportFrom(f.Offset + 1)
+	}
+	return err
+}
+
+// restored is the Terminal of a full checkpoint.
+func restored(log *store.Log, c store.Checkpoint) (t *replay.Terminal, err error) {
+	state, err := checkpoint.Decode(c.Blob)
+	if err == nil {
+		t, err = replay.Restore(state)
+	}
+	if err != nil {
+		err = &store.DamagedError{Pane: log.Pane(), Offset: c.Offset, Err: err}
+	}
+	return t, err
+}
+
+// frameAt returns the position of the frame that holds the byte at an offset, or
+// the first behind it.
+func frameAt(log *store.Log, offset uint64) (store.Pos, error) {
+	r, err := log.ReadOffset(offset)
+	if err != nil {
+		return store.Pos{}, err
+	}
+	defer r.Close()
+	f, err := r.Next()
+	if errors.Is(err, io.EOF) {
+		return log.End(), nil
+	}
+	return f.Pos, err
+}
