@@ -28,6 +28,8 @@ var conformance = []struct {
 	{15, "pages by bytes", caseBytes},
 	{16, "the widest pane, in bounded memory", caseWide},
 	{17, "pages by frames", caseFrame},
+	{18, "a caller without the right", caseDenied},
+	{19, "rights on what contains a pane", caseScopes},
 	{22, "exited panes and archives", caseEnded},
 	{24, "pane.capture", caseCapture},
 }
