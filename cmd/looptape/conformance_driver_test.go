@@ -8,8 +8,11 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"looptape/cmd/internal/wire"
 )
@@ -62,7 +65,7 @@ func (cliDriver) call(r *rig, who caller, verb string, params obj) answer {
 		args = append(args, "--max-frame", fmt.Sprint(who.maxFrame))
 	}
 	cmd := exec.CommandContext(r.s.ctx, "looptape", append(args, "--json")...)
-	cmd.Env = append(os.Environ(), "LOOPTAPE_DIR="+r.s.dir, "LOOPTAPE_TOKEN="+who.token, "XDG_CONFIG_HOME="+r.config)
+	cmd.Env = r.env(who)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -84,6 +87,64 @@ func (cliDriver) call(r *rig, who caller, verb string, params obj) answer {
 		r.Errorf("looptape %v exits with %d, not %d: %s", args, got, want, text)
 	}
 	return a
+}
+
+// mcpDriver calls the tools of "looptape mcp", by the SDK's own client: one server
+// process for each caller of a rig.
+type mcpDriver struct{}
+
+func (mcpDriver) String() string { return "mcp" }
+
+func (mcpDriver) call(r *rig, who caller, verb string, params obj) answer {
+	r.Helper()
+	tool := strings.NewReplacer("_", "__", ".", "_d").Replace(verb) // seed 000, section 2
+	result, err := r.session(who).CallTool(r.s.ctx, &mcp.CallToolParams{Name: tool, Arguments: params})
+	if err != nil {
+		return broken(r, "%s %v: an error of the protocol: %v", tool, params, err)
+	}
+	content, ok := result.Content[0].(*mcp.TextContent)
+	if !ok || len(result.Content) != 1 {
+		return broken(r, "%s %v: contents of other kinds than one text", tool, params)
+	}
+	var text any
+	if err := json.Unmarshal([]byte(content.Text), &text); err != nil || !reflect.DeepEqual(text, result.StructuredContent) {
+		return broken(r, "%s %v: text and structured content differ: %.300s, %.300v", tool, params, content.Text, result.StructuredContent)
+	}
+	a := newAnswer(r, content.Text)
+	if result.IsError != (a.err != nil) {
+		r.Errorf("%s %v: isError is %v of %.300s", tool, params, result.IsError, a.text)
+	}
+	return a
+}
+
+// session is the MCP session of a caller.
+func (r *rig) session(who caller) *mcp.ClientSession {
+	r.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.sessions[who]; c != nil {
+		return c
+	}
+	args := []string{"mcp", "--start=false"}
+	if who.maxFrame != 0 {
+		args = append(args, "--max-frame", fmt.Sprint(who.maxFrame))
+	}
+	cmd := exec.Command("looptape", args...)
+	cmd.Env = r.env(who)
+	cmd.Stderr = os.Stderr
+	client := mcp.NewClient(&mcp.Implementation{Name: "conformance", Version: "1"}, nil)
+	c, err := client.Connect(r.s.ctx, &mcp.CommandTransport{Command: cmd, TerminateDuration: patience}, nil)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { c.Close() })
+	r.sessions[who] = c
+	return c
+}
+
+// env is the environment of a process that calls for who.
+func (r *rig) env(who caller) []string {
+	return append(os.Environ(), "LOOPTAPE_DIR="+r.s.dir, "LOOPTAPE_TOKEN="+who.token, "XDG_CONFIG_HOME="+r.config)
 }
 
 func flagText(value any) string {

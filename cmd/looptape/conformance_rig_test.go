@@ -10,10 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"looptape/cmd/internal/wire"
 )
@@ -27,13 +30,17 @@ type rig struct {
 	d      driver
 	config string // configuration directory of callers
 	canary string // printed by the panes of the case, and found in results only
+
+	mu       sync.Mutex
+	sessions map[caller]*mcp.ClientSession
 }
 
 func newRig(t *testing.T, d driver) *rig {
 	s := newServer(t)
 	return &rig{
 		T: t, s: s, c: s.client(), d: d, config: t.TempDir(),
-		canary: fmt.Sprintf("CANARY%08X", rand.Uint32()),
+		canary:   fmt.Sprintf("CANARY%08X", rand.Uint32()),
+		sessions: map[caller]*mcp.ClientSession{},
 	}
 }
 

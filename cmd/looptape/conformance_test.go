@@ -39,7 +39,7 @@ var conformance = []struct {
 // or a program of the system, wrote.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for _, d := range []driver{cliDriver{}} {
+	for _, d := range []driver{cliDriver{}, mcpDriver{}} {
 		for _, c := range conformance {
 			t.Run(fmt.Sprintf("%v/%02d", d, c.number), func(t *testing.T) {
 				t.Parallel()
