@@ -13,8 +13,8 @@ import (
 	"looptape/cmd/internal/wire"
 )
 
-// grant makes a caller that holds rights, each "read pane:p1".
-func (s *server) grant(c *wire.Client, name string, rights ...string) caller {
+// grantTo makes a caller that holds rights, each "read pane:p1".
+func (s *server) grantTo(c *wire.Client, name string, rights ...string) caller {
 	s.t.Helper()
 	right, scope, _ := strings.Cut(rights[0], " ")
 	made := call[struct{ Token string }](s, c, "grant.create", obj{"name": name, "right": right, "scope": []string{scope}, "also": rights[1:]})
@@ -43,7 +43,7 @@ func caseDenied(r *rig) {
 	p0, p1 := r.feed(20, 4, nil), r.feed(20, 4, nil)
 	p0.write(r.canary)
 	p1.write(r.canary + " too")
-	reader := r.s.grant(r.c, "reader", "read pane:p1")
+	reader := r.s.grantTo(r.c, "reader", "read pane:p1")
 	r.equal("the one that may be read", r.rowsAs(reader, obj{"pane": "p1"}).Lines[:1], padded(20, r.canary+" too"))
 	p0.untouched(func() {
 		known := len(r.s.denials(0))
@@ -81,7 +81,7 @@ func caseScopes(r *rig) {
 		{"session:s0", "p0"}, {"window:*", ""}, {"session:*", ""}, {"window:w1", "p1"}, {"pane:p0", "p0"},
 		{"pane:*", "p0 p1 p9"}, {"*", "p0 p1 p9"}, {"session:s9", ""}, {"pane:p9", ""},
 	} {
-		who := r.s.grant(r.c, fmt.Sprintf("caller%d", i), "read "+c.scope)
+		who := r.s.grantTo(r.c, fmt.Sprintf("caller%d", i), "read "+c.scope)
 		for _, pane := range []string{"p0", "p1", "p9"} {
 			a := r.d.call(r, who, "pane.capture_rows", obj{"pane": pane})
 			want := "denied.read"
@@ -109,7 +109,7 @@ func TestDeniedAlike(t *testing.T) {
 	s.run(c, 80, 24, "cat")
 	s.run(c, 80, 24, "cat")
 	ctx, socket := t.Context(), filepath.Join(s.dir, "looptape.sock")
-	token := s.grant(c, "other", "read pane:p1", "write pane:p1", "manage pane:p1").token
+	token := s.grantTo(c, "other", "read pane:p1", "write pane:p1", "manage pane:p1").token
 	stranger, err := wire.Dial(ctx, socket, wire.Hello{Client: "test", Token: &token})
 	if err != nil {
 		t.Fatal(err)
