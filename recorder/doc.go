@@ -12,6 +12,8 @@
 //	         does not read
 //	reaper   waits for the child and hands over its status
 //	callers  run a function on the loop, between two batches ([Pane.View])
+//	streams  take what happens from a queue of at most 1 MiB each ([Pane.Subscribe]);
+//	         a batch is copied once for all of them, and not at all without any
 //
 // A batch is what can be read without waiting, at most 256 KiB. The loop
 // appends it to the log, then feeds it to the Terminal: an offset that anybody

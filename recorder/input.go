@@ -4,11 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // maxQueued bounds what waits for a program that does not read: for input and
 // for replies each, in bytes.
 const maxQueued = 64 << 10
+
+// inputPiece is what is written at once, in bytes: what the kernel keeps for a
+// terminal is little more.
+const inputPiece = 4 << 10
 
 // ErrInputFull says that the program does not read its input.
 var ErrInputFull = fmt.Errorf("the program does not read: %d bytes wait for it already", maxQueued)
@@ -18,8 +23,9 @@ var errHungUp = errors.New("the terminal was closed before the program could rea
 
 // inputWriter writes to the PTY in a goroutine of its own.
 type inputWriter struct {
-	pty  *master
-	wake chan struct{} // holds one: there may be something to write
+	pty   *master
+	wake  chan struct{} // holds one: there may be something to write
+	taken chan struct{} // holds one: the program has read something
 
 	mu      sync.Mutex
 	replies []byte
@@ -27,6 +33,7 @@ type inputWriter struct {
 	queued  int // bytes in input
 	dropped int // bytes of replies that were thrown away
 	closed  bool
+	moved   time.Time // when something was taken last, or began to wait
 }
 
 // typed is one piece of input; done receives one error, or nil once the kernel
@@ -37,7 +44,7 @@ type typed struct {
 }
 
 func newInputWriter(pty *master) *inputWriter {
-	return &inputWriter{pty: pty, wake: make(chan struct{}, 1)}
+	return &inputWriter{pty: pty, wake: make(chan struct{}, 1), taken: make(chan struct{}, 1)}
 }
 
 // run writes what is queued, replies first. It ends after close; nobody waits
@@ -49,7 +56,7 @@ func (w *inputWriter) run() {
 			if !ok {
 				break
 			}
-			_, err := w.pty.file.Write(data)
+			err := w.write(data)
 			if done != nil {
 				done <- err
 			}
@@ -58,6 +65,36 @@ func (w *inputWriter) run() {
 			}
 		}
 	}
+}
+
+// write writes data, and notes when some of it was taken.
+func (w *inputWriter) write(data []byte) error {
+	w.note()
+	for len(data) > 0 {
+		n, err := w.pty.file.Write(data[:min(len(data), inputPiece)])
+		if data = data[n:]; err != nil {
+			return err
+		}
+		w.note()
+	}
+	return nil
+}
+
+func (w *inputWriter) note() {
+	w.mu.Lock()
+	w.moved = time.Now()
+	w.mu.Unlock()
+	select {
+	case w.taken <- struct{}{}:
+	default:
+	}
+}
+
+// lastTaken is when the program last read something that was waiting for it.
+func (w *inputWriter) lastTaken() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.moved
 }
 
 // take removes the next thing to write.
@@ -104,6 +141,9 @@ func (w *inputWriter) typeIn(data []byte) (done <-chan error, err error) {
 		return nil, ErrInputSize
 	case w.queued+len(data) > maxQueued:
 		return nil, ErrInputFull
+	}
+	if w.queued == 0 {
+		w.moved = time.Now()
 	}
 	t := typed{data: data, done: make(chan error, 1)}
 	w.input = append(w.input, t)

@@ -58,6 +58,7 @@ type loop struct {
 	watch watch
 
 	waiters map[chan struct{}]uint64 // closed once the stream is behind the offset
+	streams []*Stream                // of the subscribers
 
 	resize      [2]int // cols and rows that are due
 	resizeDue   <-chan time.Time
@@ -102,6 +103,7 @@ func (l *loop) end() {
 		l.hangUp()
 	}
 	close(l.pane.stopped)
+	l.endStreams(ErrStopped, false)
 }
 
 // hangUp closes the PTY, and with it the waiter and the writer.
@@ -183,7 +185,8 @@ func (l *loop) drain(limit int) {
 		limit -= n
 	}
 	l.hot = err == nil
-	if l.exitDue {
+	exits := l.exitDue
+	if exits {
 		l.recordExit()
 	}
 	switch {
@@ -192,8 +195,12 @@ func (l *loop) drain(limit int) {
 		l.rearm()
 	case l.exited:
 		l.close()
+		exits = true
 	default:
 		l.retry = time.After(hungUpPause)
+	}
+	if exits {
+		l.tellExit()
 	}
 }
 
@@ -243,6 +250,9 @@ func (l *loop) append(kind store.Kind, data []byte) {
 	}
 	if err := replay.Apply(l.term, f); err != nil {
 		panic(err) // a frame that was just made is well formed
+	}
+	if len(l.streams) > 0 {
+		l.tell(f)
 	}
 }
 

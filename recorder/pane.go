@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,12 @@ import (
 // MaxCells bounds cols x rows of one screen.
 const MaxCells = 1 << 22
 
-// inputPatience is how long Write waits for the program to take the input.
-const inputPatience = 10 * time.Second
+const (
+	// inputPatience is how long Write waits for the program to take the input.
+	inputPatience = 10 * time.Second
+	// typePatience is how long Type waits for a program that reads nothing.
+	typePatience = time.Second
+)
 
 // The errors of a pane's methods, beside those of a context.
 var (
@@ -145,16 +150,21 @@ func (p *Pane) Fault() error {
 // must not keep t, and holds up the pane while it runs. A panic in read is an
 // error of View's.
 func (p *Pane) View(ctx context.Context, read func(t *replay.Terminal, closed bool)) error {
-	return p.do(ctx, func(l *loop) (err error) {
-		defer func() {
-			if r := recover(); r != nil {
-				p.logger.Error("panic in a read", "panic", r, "stack", string(debug.Stack()))
-				err = fmt.Errorf("panic in a read: %v", r)
-			}
-		}()
-		read(l.term, l.closed)
-		return nil
+	return p.do(ctx, func(l *loop) error {
+		return p.guard(func() { read(l.term, l.closed) })
 	})
+}
+
+// guard makes an error of a panic in read.
+func (p *Pane) guard(read func()) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.logger.Error("panic in a read", "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic in a read: %v", r)
+		}
+	}()
+	read()
+	return nil
 }
 
 // Await returns when the stream reaches behind offset, when no more can come or
@@ -216,6 +226,37 @@ func (p *Pane) Write(ctx context.Context, data []byte) (offset uint64, err error
 	}
 }
 
+// Type types data and returns once it is queued. While there is no room for it, Type
+// waits as long as the program reads; the error is ErrInputFull, and nothing of data
+// is typed, once the program has read nothing for typePatience.
+func (p *Pane) Type(ctx context.Context, data []byte) error {
+	data = bytes.Clone(data)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-p.exited:
+			return ErrExited
+		default:
+		}
+		_, err := p.input.typeIn(data)
+		if !errors.Is(err, ErrInputFull) {
+			return err
+		}
+		patience := typePatience - time.Since(p.input.lastTaken())
+		if patience <= 0 {
+			return err
+		}
+		timer.Reset(patience)
+		select {
+		case <-p.input.taken:
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // Size is where and how a resize took effect.
 type Size struct {
 	Offset     uint64
@@ -227,20 +268,32 @@ type Size struct {
 // as from a window that is dragged, the first and the last take effect; each
 // returns the size that did.
 func (p *Pane) Resize(ctx context.Context, cols, rows int) (Size, error) {
-	if cols*rows > MaxCells {
-		return Size{}, ErrCells
-	}
-	result := make(chan Size, 1)
-	err := p.do(ctx, func(l *loop) error {
-		if l.closed {
-			return ErrExited
-		}
-		l.requestResize(cols, rows, result)
-		return nil
-	})
+	result, err := p.RequestResize(ctx, cols, rows)
 	if err != nil {
 		return Size{}, err
 	}
+	return p.AwaitResize(ctx, result)
+}
+
+// RequestResize is Resize up to the place where the loop has taken note; result
+// receives what AwaitResize returns. Of two requests, the one that returned last
+// decides.
+func (p *Pane) RequestResize(ctx context.Context, cols, rows int) (result <-chan Size, err error) {
+	if cols*rows > MaxCells {
+		return nil, ErrCells
+	}
+	sizes := make(chan Size, 1)
+	return sizes, p.do(ctx, func(l *loop) error {
+		if l.closed {
+			return ErrExited
+		}
+		l.requestResize(cols, rows, sizes)
+		return nil
+	})
+}
+
+// AwaitResize waits for what RequestResize asked for.
+func (p *Pane) AwaitResize(ctx context.Context, result <-chan Size) (Size, error) {
 	select {
 	case s := <-result:
 		return s, nil

@@ -13,6 +13,9 @@ func (w *snapshot) paint(rows iter.Seq2[*row, *table], all bool) {
 	lines := -1 // line feeds due
 	var soft, gap bool
 	for r, tb := range rows {
+		if w.full() {
+			return
+		}
 		continues := soft
 		switch {
 		case soft:
@@ -85,7 +88,7 @@ func (w *snapshot) row(tb *table, r *row, continues bool) (gap bool) {
 		}
 		return 0
 	}
-	for x := 0; x < n; {
+	for x := 0; x < n && !w.full(); {
 		c := at(x)
 		s := tb.styles[c>>cellStyle]
 		if !void(c) || s != (style{bg: s.bg}) || x >= printed || cols == 1 && continues {

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -48,7 +49,14 @@ import (
 //     hyperlinks beyond the limits of the package.
 //   - The contents of an unfinished sequence that will have no effect.
 func (t *Terminal) AppendSnapshot(dst []byte, history int) []byte {
-	w := snapshot{t: t, b: dst, chars: defaultCharsets}
+	dst, _ = t.AppendSnapshotWithin(dst, history, math.MaxInt)
+	return dst
+}
+
+// AppendSnapshotWithin is AppendSnapshot with a limit: once dst is longer than limit
+// bytes, it gives up, and ok is false. It takes not much more memory than that.
+func (t *Terminal) AppendSnapshotWithin(dst []byte, history, limit int) (_ []byte, ok bool) {
+	w := snapshot{t: t, b: dst, chars: defaultCharsets, limit: limit}
 	// tmux does not leave the alternate screen at RIS; others keep the colours.
 	w.put("\x1b[?1049l\x1bc\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\")
 	w.names()
@@ -72,7 +80,7 @@ func (t *Terminal) AppendSnapshot(dst []byte, history int) []byte {
 	w.modes()
 	w.cursor()
 	w.b = t.lex.appendUnfinished(w.b)
-	return w.b
+	return w.b, !w.full()
 }
 
 // snapshot writes a snapshot and knows what the terminal that reads it has in force.
@@ -82,9 +90,13 @@ type snapshot struct {
 	pen   style
 	chars checkpoint.Charsets
 	last  class // of the code point in front; 0 behind a control
+	limit int   // of len(b); then no more rows are painted
 
 	scratch []byte
 }
+
+// full says that the snapshot is longer than it may be.
+func (w *snapshot) full() bool { return len(w.b) > w.limit }
 
 func (w *snapshot) put(s string) { w.b, w.last = append(w.b, s...), 0 }
 

@@ -404,3 +404,24 @@ func TestSnapshotRecordings(t *testing.T) {
 		})
 	}
 }
+
+// TestSnapshotWithin: a limit gives the whole snapshot or none of it, and bounds what is
+// made meanwhile, whatever a program has put on the screen.
+func TestSnapshotWithin(t *testing.T) {
+	term := replay.New(300, 200, 1000)
+	var hostile []byte
+	for i := range 300 * 200 { // each cell with a colour, a link and a cluster of its own
+		hostile = fmt.Appendf(hostile, "\x1b[38;2;%d;%d;%dm\x1b]8;;http://%0100d\x1b\\e\u0301\u0302", i>>16, i>>8&255, i&255, i%4000)
+	}
+	term.Feed(hostile)
+	whole := term.AppendSnapshot(nil, 0)
+	if got, ok := term.AppendSnapshotWithin([]byte("x"), 0, len(whole)+1); !ok || string(got) != "x"+string(whole) {
+		t.Errorf("exactly enough: %t, %d bytes of %d", ok, len(got), len(whole)+1)
+	}
+	for _, limit := range []int{0, 1, 1000, len(whole) / 2, len(whole) - 1} {
+		got, ok := term.AppendSnapshotWithin(nil, 0, limit)
+		if ok || len(got) > limit+1000 {
+			t.Errorf("within %d of %d bytes: %t, %d bytes", limit, len(whole), ok, len(got))
+		}
+	}
+}
