@@ -152,12 +152,20 @@ func (s *Store) sizeOf(l *Log, from, to Pos) (uint64, error) {
 
 // evictBefore takes away all spans of l before that at to.
 func (s *Store) evictBefore(l *Log, to Pos) error {
-	l.oldest.Store(to.Offset)
+	from := l.oldest.Swap(to.Offset)
 	s.stats.evictions.Add(1)
+	if told := s.onEvict.Load(); told != nil {
+		(*told)(l.pane, from, to.Offset)
+	}
 	lo, _ := paneBounds(l.pane)
 	hi := spanKey(l.pane, to)
 	return s.guard(func() error { return s.excise(lo, hi) })
 }
+
+// OnEvict has told called from now on whenever the oldest bytes of a log go:
+// those from offset from to offset to, which is its Oldest then. The goroutine
+// that evicts calls it and waits for it.
+func (s *Store) OnEvict(told func(pane, from, to uint64)) { s.onEvict.Store(&told) }
 
 // evictToCap takes the oldest spans while the store is larger than its cap:
 // first of logs that nobody appended to since the store was opened, those

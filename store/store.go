@@ -123,6 +123,7 @@ type Store struct {
 	enc       *encoders
 	pool      chunkPool
 	stats     counters
+	onEvict   atomic.Pointer[func(pane, from, to uint64)]
 	gate      gate // readers in Pebble, closed by Close
 	damage    damageLog
 

@@ -32,6 +32,12 @@ var printers = map[string]func(w, notes io.Writer, result []byte) error{
 	"pane.search":        printMatches,
 }
 
+// itemPrinters print the items of some streams for a person. The items of all others
+// carry bytes.
+var itemPrinters = map[string]func(w io.Writer, item json.RawMessage) error{
+	"events": printEvent,
+}
+
 // print writes the result of a verb to stdout.
 func (a *app) print(v *manifest.Verb, result []byte) error {
 	out := bufio.NewWriter(os.Stdout)
@@ -248,9 +254,11 @@ func (a *app) stream(ctx context.Context, c *wire.Client, v *manifest.Verb, para
 func (a *app) streamTo(ctx context.Context, c *wire.Client, v *manifest.Verb, params any, w io.Writer) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	result, err := c.Stream(ctx, v.Name, params, func(item json.RawMessage) error {
-		if a.json {
-			_, err := fmt.Fprintf(out, "{\"item\":%s}\n", item)
-			return err
+		if print := itemPrinters[v.Name]; print != nil || a.json {
+			if a.json {
+				print = printItem
+			}
+			return errors.Join(print(out, item), out.Flush())
 		}
 		var chunk struct {
 			Data []byte `json:"data"`
@@ -275,6 +283,12 @@ func (a *app) streamTo(ctx context.Context, c *wire.Client, v *manifest.Verb, pa
 	}
 	a.noteMissing(result)
 	return nil
+}
+
+// printItem prints an item as the daemon sent it.
+func printItem(w io.Writer, item json.RawMessage) error {
+	_, err := fmt.Fprintf(w, "{\"item\":%s}\n", item)
+	return err
 }
 
 // noteMissing says on stderr what an export could not hold.

@@ -39,15 +39,16 @@ type archive struct {
 // archives is what the archives of a daemon share.
 type archives struct {
 	store    *store.Store
-	readOnly bool          // no log can be finished
-	slots    chan struct{} // as many as may hydrate at once
+	readOnly bool                     // no log can be finished
+	lost     func(pane, bytes uint64) // told of gaps
+	slots    chan struct{}            // as many as may hydrate at once
 
 	mu   sync.Mutex
 	kept []*archive // those with a Terminal, the one read last at the end
 }
 
-func newArchives(st *store.Store, readOnly bool) *archives {
-	return &archives{store: st, readOnly: readOnly, slots: make(chan struct{}, hydrationsAtOnce)}
+func newArchives(st *store.Store, readOnly bool, lost func(pane, bytes uint64)) *archives {
+	return &archives{store: st, readOnly: readOnly, lost: lost, slots: make(chan struct{}, hydrationsAtOnce)}
 }
 
 func (all *archives) open(pane paneRecord, found bool) *archive {
@@ -230,6 +231,7 @@ func (a *archive) checkpoint(ctx context.Context, log *store.Log, now store.Time
 	}
 	if lost > 0 {
 		log.AppendGap(now, lost, []byte("crash"))
+		a.all.lost(a.pane.ID, lost)
 		a.term.Gap(lost)
 	}
 	if log.NeedsFull() {

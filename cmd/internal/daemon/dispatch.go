@@ -36,6 +36,7 @@ var handlers = map[string]func(*Server, context.Context, *request) (any, error){
 	"pane.search":        (*Server).paneSearch,
 	"pane.export":        (*Server).paneExport,
 	"pane.verify":        (*Server).paneVerify,
+	"events":             (*Server).events,
 	"doctor":             (*Server).doctor,
 	"grant.create":       (*Server).grantCreate,
 	"grant.list":         (*Server).grantList,

@@ -44,6 +44,7 @@ type window struct {
 	version int            // counts changes
 	live    *recorder.Pane // nil for an archive
 	archive *archive       // what is read once nothing is recorded any more
+	events  *paneEvents    // what tells of the pane
 }
 
 // paneRecord is the lasting part of a pane.
@@ -58,6 +59,7 @@ type paneRecord struct {
 	Started    time.Time  `json:"started"`
 	Ended      *time.Time `json:"ended,omitempty"`
 	Exit       *exit      `json:"exit,omitempty"`
+	Daemon     uint64     `json:"daemon,omitempty"` // number of the one that ran the program
 }
 
 // exit is how a program ended, as results show it: exactly one is set.
@@ -76,7 +78,9 @@ func newExit(e replay.Exit) *exit {
 // registry holds the sessions, windows and panes of a state directory. What it
 // hands out are copies, but for live and archive, which look after themselves.
 type registry struct {
-	store *store.Store
+	store  *store.Store
+	hub    *hub
+	daemon uint64 // number of this daemon, see archived.go; fixed
 
 	mu       sync.Mutex
 	sessions map[uint64]*session
@@ -87,9 +91,11 @@ type registry struct {
 
 // loadRegistry reads all records. One that is damaged costs its session or its
 // window, which damaged is told, and nothing else.
-func loadRegistry(st *store.Store, damaged func(error)) (*registry, error) {
+func loadRegistry(st *store.Store, hub *hub, damaged func(error)) (*registry, error) {
 	r := &registry{
 		store:    st,
+		hub:      hub,
+		daemon:   lastDaemon(st, damaged) + 1,
 		sessions: make(map[uint64]*session),
 		windows:  make(map[uint64]*window),
 		panes:    make(map[uint64]*window),
@@ -114,6 +120,7 @@ func loadRegistry(st *store.Store, damaged func(error)) (*registry, error) {
 		r.next.window = max(r.next.window, w.ID+1)
 		r.next.pane = max(r.next.pane, w.Pane.ID+1)
 		if logs[w.Pane.ID] { // else the daemon ended before the program began
+			w.events = &paneEvents{hub: hub, pane: w.object(manifest.Pane)}
 			r.windows[w.ID], r.panes[w.Pane.ID] = w, w
 		}
 	})
@@ -201,7 +208,8 @@ func (r *registry) newWindow(sessionID uint64, pane paneRecord) window {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := window{ID: r.next.window, Session: sessionID, Created: pane.Started, Pane: pane}
-	w.Pane.ID = r.next.pane
+	w.Pane.ID, w.Pane.Daemon = r.next.pane, r.daemon
+	w.events = &paneEvents{hub: r.hub, pane: w.object(manifest.Pane)}
 	r.next.window++
 	r.next.pane++
 	return w

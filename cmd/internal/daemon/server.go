@@ -48,6 +48,7 @@ type Server struct {
 	grants   *grant.Authority
 	registry *registry
 	archives *archives
+	hub      *hub // of events
 
 	// life ends when the daemon begins to stop: verbs that wait end with it.
 	life    context.Context
@@ -75,7 +76,12 @@ func Serve(ctx context.Context, c Config, ready func()) error {
 	if err != nil {
 		return err
 	}
-	s := &Server{dir: c.Dir, logger: c.Logger, born: time.Now().UTC(), store: st, readOnly: readOnly, archives: newArchives(st, readOnly)}
+	born := time.Now().UTC()
+	s := &Server{
+		dir: c.Dir, logger: c.Logger, born: born, store: st, readOnly: readOnly,
+		hub: newHub(born),
+	}
+	s.archives = newArchives(st, readOnly, s.lost)
 	s.life, s.endLife = context.WithCancel(context.Background())
 	err = s.serve(ctx, c, ready)
 	return errors.Join(err, st.Close())
@@ -115,7 +121,7 @@ func (s *Server) serve(ctx context.Context, c Config, ready func()) (err error) 
 		return err
 	}
 	defer s.grants.Close()
-	s.registry, err = loadRegistry(s.store, func(err error) {
+	s.registry, err = loadRegistry(s.store, s.hub, func(err error) {
 		s.logger.Error("damaged: what it names cannot be listed any more", "err", err)
 	})
 	if err != nil {
@@ -124,6 +130,8 @@ func (s *Server) serve(ctx context.Context, c Config, ready func()) (err error) 
 	for _, w := range s.registry.allWindows() {
 		s.registry.setArchive(w.ID, s.archives.open(w.Pane, true))
 	}
+	s.announceArchives()
+	s.store.OnEvict(s.evicted)
 	listener, err := listen(c.Socket)
 	if err != nil {
 		return err
@@ -246,6 +254,9 @@ func (s *Server) watch(w window) {
 		if err := s.registry.recordExit(w.ID, newExit(e), &ended); err != nil {
 			s.logger.Error("the exit of a program is not on disk", "pane", w.Pane.ID, "err", err)
 		}
+		w.events.exitKnown()
+	} else {
+		w.events.tell(evArchived, time.Now(), eventData{})
 	}
 	<-w.live.Stopped()
 }

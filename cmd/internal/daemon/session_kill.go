@@ -17,6 +17,7 @@ func (s *Server) sessionKill(ctx context.Context, r *request) (any, error) {
 	if err := s.registry.updateSession(found.ID, func(se *session) { se.Killed = &now }); err != nil {
 		return nil, err
 	}
+	s.hub.publish(newEvent(found.object(), evClosed, now, eventData{}))
 	var kills sync.WaitGroup
 	var mu sync.Mutex
 	for _, w := range s.registry.allWindows() {

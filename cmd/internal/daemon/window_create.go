@@ -78,10 +78,11 @@ func (s *Server) start(ctx context.Context, in session, p *windowParams) (window
 	if err != nil {
 		return w, errors.Join(err, s.registry.forget(w.ID))
 	}
+	w.events.created(&w)
 	w.live, err = recorder.Start(log, recorder.Config{
 		Argv: p.Argv, Dir: p.Cwd, Env: p.environment(formatID(manifest.Pane, w.Pane.ID)),
 		Cols: p.Cols, Rows: p.Rows, Scrollback: p.Scrollback, Retain: p.Retain,
-		Logger: s.logger.With("pane", w.Pane.ID),
+		Logger: s.logger.With("pane", w.Pane.ID), Observe: w.events.observe,
 	})
 	if err != nil {
 		return w, errors.Join(err, s.store.Remove(w.Pane.ID), s.registry.forget(w.ID))
@@ -92,6 +93,7 @@ func (s *Server) start(ctx context.Context, in session, p *windowParams) (window
 		w.live.Stop()
 		return w, errors.Join(notFound(manifest.Session, formatID(manifest.Session, in.ID)), s.store.Remove(w.Pane.ID), s.registry.forget(w.ID))
 	}
+	w.events.show()
 	s.watches.Add(1)
 	go s.watch(w)
 	return w, log.Sync(ctx)

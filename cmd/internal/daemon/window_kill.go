@@ -23,6 +23,7 @@ func (s *Server) killWindow(ctx context.Context, w window) error {
 	if err := s.registry.updateWindow(w.ID, func(w *window) { w.Killed = &now }); err != nil {
 		return err
 	}
+	s.hub.publish(newEvent(w.object(manifest.Window), evClosed, now, eventData{}))
 	if w.live == nil {
 		return nil
 	}

@@ -240,6 +240,7 @@ var Verbs = []Verb{
 		},
 		Failures: []Failure{noPane},
 	},
+	events,
 	{
 		Name: "doctor", Summary: "Say how the daemon and its panes are",
 		Right: Read, On: Pane, Filter: true,
