@@ -61,6 +61,15 @@ func (r *request) decode(into any) error {
 	return err
 }
 
+// TakeOver is wire.Call's, but the connection ends when the caller's token is
+// revoked.
+func (r *request) TakeOver(serve func(ctx context.Context, t *wire.Takeover)) {
+	r.Call.TakeOver(func(ctx context.Context, t *wire.Takeover) {
+		defer context.AfterFunc(r.caller.Life(), t.HangUp)()
+		serve(ctx, t)
+	})
+}
+
 // Hello is wire.Handler's.
 func (s *Server) Hello(h wire.Hello) (any, string, error) {
 	caller, ok := s.grants.Identify(h.Token)

@@ -77,6 +77,10 @@ func (c *conn) shut() {
 // MaxFrame is what hello agreed on.
 func (t *Takeover) MaxFrame() int { return t.conn.max }
 
+// HangUp ends the connection, as if the client had gone away: serve's ctx ends, and
+// Read fails. It may be called from any goroutine.
+func (t *Takeover) HangUp() { t.conn.hangUp() }
+
 // Read reads what the client sends. It fails for good when ctx ends.
 func (t *Takeover) Read(p []byte) (int, error) { return t.in.Read(p) }
 

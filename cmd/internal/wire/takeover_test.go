@@ -155,6 +155,22 @@ func TestTakeOverUnread(t *testing.T) {
 	}
 }
 
+// TestTakeOverHangUp: hanging up ends reading and ctx.
+func TestTakeOverHangUp(t *testing.T) {
+	nc, ended := pipe(t.Context(), taking(func(ctx context.Context, tk *Takeover) {
+		hangUp := time.AfterFunc(0, tk.HangUp)
+		defer hangUp.Stop()
+		if n, err := tk.Read(make([]byte, 1)); n != 0 || err == nil {
+			t.Errorf("read %d bytes, %v", n, err)
+		}
+		<-ctx.Done()
+	}))
+	p := greet(t, nc, 4096)
+	p.say(`{"id":1,"verb":"take"}`)
+	p.hear()
+	<-ended
+}
+
 // TestTakeOverParts: parts arrive whole and in order however slowly they are read.
 func TestTakeOverParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
