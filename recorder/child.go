@@ -62,6 +62,9 @@ func startChild(tty *os.File, argv []string, dir string, env []string) (*child, 
 		Dir: dir, Env: env, Files: []*os.File{tty, tty, tty},
 		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0},
 	})
+	if limit := new(LimitError); errors.As(asLimit(err, "processes"), &limit) {
+		return nil, limit
+	}
 	if err != nil {
 		return nil, &StartError{"argv", err}
 	}

@@ -77,7 +77,8 @@ type Pane struct {
 }
 
 // Start runs a program and records it in log, which is new and empty. When the
-// program cannot be started, the error is a *StartError and the log stays empty.
+// program cannot be started, the error is a *StartError, or a *LimitError if the
+// system has too little of something, and the log stays empty.
 func Start(log *store.Log, c Config) (*Pane, error) {
 	if c.Cols*c.Rows > MaxCells {
 		return nil, ErrCells

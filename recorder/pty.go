@@ -19,7 +19,7 @@ type master struct {
 func openPTY(cols, rows int) (*master, *os.File, error) {
 	m, tty, err := pty.Open()
 	if err != nil {
-		return nil, nil, fmt.Errorf("open a PTY: %w", err)
+		return nil, nil, asLimit(fmt.Errorf("open a PTY: %w", err), "terminals")
 	}
 	defer m.Close()
 	own, err := repoll(m)
@@ -34,7 +34,7 @@ func openPTY(cols, rows int) (*master, *os.File, error) {
 		if own != nil {
 			own.Close()
 		}
-		return nil, nil, fmt.Errorf("set up a PTY: %w", err)
+		return nil, nil, asLimit(fmt.Errorf("set up a PTY: %w", err), "terminals")
 	}
 	return own, tty, nil
 }

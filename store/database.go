@@ -12,7 +12,6 @@ import (
 
 const (
 	cacheBytes = 8 << 20
-	maxFiles   = 256
 	blockBytes = 32 << 10
 )
 
@@ -28,7 +27,6 @@ func (s *Store) pebbleOptions(mustExist bool) *pebble.Options {
 		FormatMajorVersion:         pebble.FormatNewest,
 		MemTableSize:               uint64(s.opts.MemTable),
 		CacheSize:                  cacheBytes,
-		MaxOpenFiles:               maxFiles,
 		WALBytesPerSync:            0,
 		DisableTableStats:          true,
 		CompactionConcurrencyRange: func() (int, int) { return 1, 1 },
@@ -58,7 +56,11 @@ func (s *Store) pebbleOptions(mustExist bool) *pebble.Options {
 
 // openDB opens Pebble, makes or checks its meta record and sweeps.
 func (s *Store) openDB(state uint32) (err error) {
-	s.db, err = pebble.Open(s.fs.PathJoin(s.dir, dbDir), s.pebbleOptions(state == stateReady))
+	o := s.pebbleOptions(state == stateReady)
+	// MaxOpenFiles has a floor of 74.
+	o.FileCache = pebble.NewFileCache(max(s.opts.Tables/64, 1), s.opts.Tables)
+	defer o.FileCache.Unref() // Pebble has its own reference
+	s.db, err = pebble.Open(s.fs.PathJoin(s.dir, dbDir), o)
 	switch {
 	case err == nil:
 	case errors.Is(err, pebble.ErrDBDoesNotExist), errors.Is(err, pebble.ErrDBNotPristine),

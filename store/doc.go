@@ -87,6 +87,9 @@
 //     appended comes 21 MiB behind it.
 //   - The daemon's records are kept in memory. A record is at most 16 MiB, its
 //     key 64 KiB. Put and Create cost two syncs, shared by those that wait.
+//   - Twelve files are open all the time, ten more for a moment, and as many tables
+//     as Options.Tables says. When no more can be opened, writes wait, and a read
+//     fails with EMFILE after two seconds; neither is damage.
 //   - A log takes 128 bytes in reserve. On a file system that copies on write
 //     Reserve may fail when that is full.
 //   - Opening a store costs its records, opening a log its last record and its

@@ -46,6 +46,7 @@ const (
 	FaultSync
 	FaultRead
 	FaultRemove
+	FaultOpen // a file or a directory, for reading
 	// FaultFull is what a full disk refuses. (It takes what is written over
 	// something by WriteAt, as only Reserve does.)
 	FaultFull = FaultCreate | FaultWrite
@@ -112,6 +113,8 @@ func faultOp(k errorfs.OpKind) FaultOp {
 		return FaultRead
 	case errorfs.OpRemove, errorfs.OpRemoveAll:
 		return FaultRemove
+	case errorfs.OpOpen, errorfs.OpOpenDir:
+		return FaultOpen
 	}
 	return 0
 }

@@ -84,6 +84,59 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
+// Too many open files: what cannot be opened waits until it can.
+func TestTooManyFiles(t *testing.T) {
+	for _, path := range []string{"*.log", "*.sst", "MANIFEST-*", ""} {
+		t.Run("path="+path, func(t *testing.T) {
+			t.Parallel()
+			mem := vfs.NewMem()
+			faults := NewFaults(mem)
+			s, l, m := newFed(t, faults.FS(), Options{MemTable: 64 << 10, Pace: -1, Tables: 8})
+			mustSync(t, l)
+			faults.Add(Fault{Op: FaultCreate | FaultOpen, Path: path, Err: syscall.EMFILE, Count: 4})
+			for i := range uint64(100) {
+				m.output(l, words(rngFor(i), 9000))
+				if i%10 == 0 {
+					m.checkpoint(l, words(rngFor(i), 9000), true)
+				}
+			}
+			mustSync(t, l)
+			if err := s.db.Flush(); err != nil { // a new manifest comes with a new table only
+				t.Fatal(err)
+			}
+			if err := m.verify(l, m.end.Offset, true); err != nil {
+				t.Fatal(err)
+			}
+			if faults.Failed() == 0 && path != "MANIFEST-*" {
+				t.Error("nothing was refused: the test tests nothing")
+			}
+			if s.Err() != nil || s.Stats().FullSince != 0 {
+				t.Errorf("%v, full since %d", s.Err(), s.Stats().FullSince)
+			}
+			mustClose(t, s)
+
+			// Whoever reads does not wait for ever, and is told of no damage.
+			s = mustOpen(t, "s", Options{FS: faults.FS(), Tables: 8})
+			defer mustClose(t, s)
+			faults.Add(Fault{Op: FaultOpen, Path: "*.sst", Err: syscall.EMFILE})
+			l, err := s.Log(1)
+			if err == nil {
+				err = m.verify(l, m.end.Offset, true)
+			}
+			if faults.Failed() > 0 && !errors.Is(err, syscall.EMFILE) {
+				t.Errorf("with no table to be opened: %v", err)
+			}
+			faults.Clear()
+			if l, err = s.Log(1); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.verify(l, m.end.Offset, true); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // Close on a full disk does not hang.
 func TestCloseOnFullDisk(t *testing.T) {
 	t.Parallel()

@@ -15,14 +15,15 @@ import (
 const (
 	// patience is the time between two tries of what a full disk refused.
 	patience = 50 * time.Millisecond
-	// openPatience is how long Open tries: a store that is not open yet has
-	// nothing to lose, and whoever opens it is to know why it cannot.
+	// openPatience is how long Open tries, and whoever opens a file to read it:
+	// they have nothing to lose, and are to know why they cannot.
 	openPatience = 2 * time.Second
 )
 
 // patientFS stands between Pebble and the disk. What fails for want of space
 // (a write, a new file, a rename) waits and is tried again, since Pebble would
-// try again at once and for ever, or give up for good. A sync is never tried
+// try again at once and for ever, or give up for good. So does a file that cannot
+// be opened because too many are, of the process or of the system. A sync is never tried
 // again: after a failed one nobody knows what is on the disk. Any other
 // failure of a change fails the store, and from then on whoever would change
 // something is parked for ever: Pebble would try without end, or panic, as it
@@ -36,6 +37,10 @@ type patientFS struct {
 	// fullSince is when the disk was found full (ns since the epoch), 0 while
 	// it is not. Written by whoever waits.
 	fullSince atomic.Int64
+	// scarceSince is since when (ns since the epoch) no file can be opened for
+	// reading, because too many are open; 0 while one can.
+	scarceSince atomic.Int64
+	scarce      atomic.Uint64 // counts those that could not
 	// strict is set once Pebble is open; until then failures are returned, and
 	// are Open's.
 	strict atomic.Bool
@@ -66,6 +71,11 @@ func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
+// isScarce says that too many files are open.
+func isScarce(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
 // give returns err, or takes it for the end of the store.
 func (p *patientFS) give(err error) error {
 	if err != nil && p.strict.Load() {
@@ -87,26 +97,54 @@ func (p *patientFS) retryFor(wal bool, op func() error) error {
 		if !wal || !p.holdWAL() {
 			err = op()
 		}
-		if !isFull(err) {
+		switch {
+		case isScarce(err):
+		case !isFull(err):
 			if err == nil && try > 0 && !p.holdWAL() {
 				p.fullSince.Store(0)
 			}
 			return p.give(err)
+		default:
+			p.fullSince.CompareAndSwap(0, time.Now().UnixNano())
+			if !wal && p.ballast != nil && p.ballast.held.Load() {
+				p.ballast.give()
+				continue
+			}
 		}
-		p.fullSince.CompareAndSwap(0, time.Now().UnixNano())
-		if !wal && p.ballast != nil && p.ballast.held.Load() {
-			p.ballast.give()
-			continue
-		}
-		if !p.ready.Load() && try > int(openPatience/patience) {
+		if !p.wait(try) {
 			return p.give(err)
 		}
-		t := time.NewTimer(patience)
-		select {
-		case <-t.C:
-		case <-p.hurry:
-			t.Stop()
-			return p.give(err)
+	}
+}
+
+// wait waits before the next try, unless there is to be none.
+func (p *patientFS) wait(try int) bool {
+	if !p.ready.Load() && try > int(openPatience/patience) {
+		return false
+	}
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-p.hurry:
+		return false
+	}
+}
+
+// openForReading runs op until enough files are closed, but not once too many have
+// been open for openPatience: whoever reads is to know why it cannot.
+func (p *patientFS) openForReading(op func() (vfs.File, error)) (vfs.File, error) {
+	for try := 0; ; try++ {
+		f, err := op()
+		if !isScarce(err) {
+			p.scarceSince.Store(0)
+			return f, err
+		}
+		p.scarceSince.CompareAndSwap(0, time.Now().UnixNano())
+		if time.Since(time.Unix(0, p.scarceSince.Load())) > openPatience || !p.wait(try) {
+			p.scarce.Add(1)
+			return f, err
 		}
 	}
 }
@@ -165,7 +203,7 @@ func (p *patientFS) RemoveAll(name string) error {
 }
 
 func (p *patientFS) OpenDir(name string) (vfs.File, error) {
-	f, err := p.base.OpenDir(name)
+	f, err := p.openForReading(func() (vfs.File, error) { return p.base.OpenDir(name) })
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +211,7 @@ func (p *patientFS) OpenDir(name string) (vfs.File, error) {
 }
 
 func (p *patientFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	f, err := p.base.Open(name, opts...)
+	f, err := p.openForReading(func() (vfs.File, error) { return p.base.Open(name, opts...) })
 	if err != nil || !isTable(p.base, name) {
 		return f, err
 	}

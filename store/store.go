@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -19,6 +20,8 @@ const (
 	defaultInFlight     = 4 << 20
 	defaultMemTable     = 4 << 20
 	leastMemTable       = 256 << 10
+	defaultTables       = 256
+	leastTables         = 8
 	// MaxBatch is how much a caller may append, frames' data and costs
 	// together, between two looks at Room for LossBound to hold.
 	MaxBatch = 1 << 20
@@ -61,6 +64,10 @@ type Options struct {
 	// MemTable is the size of Pebble's memtable; 4 MiB if 0, less on a disk
 	// with less than 64 MiB left.
 	MemTable int
+	// Tables is how many tables are kept open; 256 if 0, at least 8. A quarter as
+	// many readers are in Pebble at a time. Some twenty other files are open
+	// besides, half of them for a moment only.
+	Tables int
 
 	// Lower limits, which only tests change.
 	minRetain, garbage uint64
@@ -99,6 +106,10 @@ func (o *Options) setRetention() {
 	if o.EvictPace <= 0 {
 		o.EvictPace = evictPace
 	}
+	if o.Tables == 0 {
+		o.Tables = defaultTables
+	}
+	o.Tables = max(o.Tables, leastTables)
 	if o.minRetain == 0 {
 		o.minRetain = minRetain
 	}
@@ -124,7 +135,8 @@ type Store struct {
 	pool      chunkPool
 	stats     counters
 	onEvict   atomic.Pointer[func(pane, from, to uint64)]
-	gate      gate // readers in Pebble, closed by Close
+	gate      gate          // readers in Pebble, closed by Close
+	readers   chan struct{} // holds one for each of them
 	damage    damageLog
 
 	// failed is closed when the store fails; err says why, set before that.
@@ -147,6 +159,8 @@ func Open(dir string, o Options) (*Store, error) {
 		failed: make(chan struct{}),
 		logs:   make(map[uint64]*Log),
 		pool:   chunkPool{size: o.SegmentBytes},
+
+		readers: make(chan struct{}, o.Tables/4),
 	}
 	s.fs = newPatientFS(o.FS, s.fail)
 	s.keeper, s.reserve = newKeeper(s), &reserve{s: s}
@@ -383,13 +397,20 @@ func (s *Store) view(pane uint64, fn func(*pebble.Iterator) error) error {
 		return ErrClosed
 	}
 	defer s.gate.leave()
+	s.readers <- struct{}{}
+	defer func() { <-s.readers }()
 	lo, hi := paneBounds(pane)
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return err
 	}
 	defer it.Close() // its error is one that fn has seen
+	scarce := s.fs.scarce.Load()
 	err = fn(it)
+	if s.fs.scarce.Load() != scarce {
+		// fn may have taken that for damage. Whoever comes back finds what is there.
+		return fmt.Errorf("store: no table can be opened: %w", syscall.EMFILE)
+	}
 	var damaged *DamagedError
 	if pebble.IsCorruptionError(err) && !errors.As(err, &damaged) {
 		err = &DamagedError{pane, 0, err}

@@ -20,13 +20,23 @@ type server struct {
 	t    testing.TB
 	dir  string
 	args []string // more flags of serve
-	cmd  *exec.Cmd
-	log  *bytes.Buffer
-	ctx  context.Context
+	// prelude is shell commands, such as ulimit, that run in front of the daemon.
+	prelude string
+	cmd     *exec.Cmd
+	log     *bytes.Buffer
+	ctx     context.Context
 }
 
 // newServer starts a daemon in a new directory. It is killed when the test ends.
 func newServer(t testing.TB) *server {
+	t.Helper()
+	s := newIdle(t)
+	s.start()
+	return s
+}
+
+// newIdle is newServer without the start.
+func newIdle(t testing.TB) *server {
 	t.Helper()
 	base, err := os.MkdirTemp("", "lt") // short, for the socket's sake
 	if err != nil {
@@ -34,7 +44,6 @@ func newServer(t testing.TB) *server {
 	}
 	t.Cleanup(func() { os.RemoveAll(base) })
 	s := &server{t: t, dir: filepath.Join(base, "s"), ctx: t.Context()}
-	s.start()
 	t.Cleanup(func() { s.end(syscall.SIGKILL) })
 	return s
 }
@@ -44,6 +53,10 @@ func (s *server) launch() {
 	s.t.Helper()
 	s.log = &bytes.Buffer{}
 	s.cmd = exec.Command("looptape", append([]string{"serve", "--dir", s.dir}, s.args...)...)
+	if s.prelude != "" {
+		argv := append([]string{"-c", s.prelude + `; exec "$@"`, "sh"}, s.cmd.Args...)
+		s.cmd = exec.Command("sh", argv...)
+	}
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := s.cmd.Start(); err != nil {

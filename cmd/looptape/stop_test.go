@@ -79,7 +79,7 @@ func TestNoZombies(t *testing.T) {
 	}
 }
 
-func descriptors(t *testing.T, pid int) int {
+func descriptors(t testing.TB, pid int) int {
 	t.Helper()
 	names, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/fd")
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"syscall"
 
 	"looptape/capture"
 	"looptape/cmd/internal/grant"
@@ -256,10 +257,13 @@ func wireError(err error) error {
 	var own *wire.Error
 	var read *capture.Error
 	var start *recorder.StartError
+	var limit *recorder.LimitError
 	var damaged *store.DamagedError
 	switch {
 	case err == nil, errors.As(err, &own):
 		return err
+	case errors.As(err, &limit):
+		return &wire.Error{Code: "limit." + limit.What, Message: "the program cannot be started: " + limit.Error()}
 	case errors.As(err, &read):
 		return &wire.Error{Code: read.Code, Message: read.Message, Data: read.Data}
 	case errors.As(err, &start):
@@ -282,6 +286,8 @@ func wireError(err error) error {
 		{store.ErrReadOnly, "unavailable.storage"},
 		{store.ErrClosed, "unavailable.stopping"},
 		{store.ErrEvicted, "not_found.evicted"},
+		{syscall.EMFILE, "limit.descriptors"},
+		{syscall.ENFILE, "limit.descriptors"},
 		{context.DeadlineExceeded, "timeout.request"},
 		{context.Canceled, "timeout.cancelled"},
 	} {

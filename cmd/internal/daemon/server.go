@@ -22,12 +22,8 @@ import (
 // Version is looptape's.
 const Version = "0.1.0"
 
-const (
-	maxClients = 1024
-	maxPanes   = 512
-	// stopPatience is how long a stop waits for the disk.
-	stopPatience = 10 * time.Second
-)
+// stopPatience is how long a stop waits for the disk.
+const stopPatience = 10 * time.Second
 
 // Config says where a daemon lives.
 type Config struct {
@@ -54,7 +50,9 @@ type Server struct {
 	life    context.Context
 	endLife context.CancelFunc
 
-	running atomic.Int32 // programs in panes
+	limits  limits
+	panes   atomic.Int32  // whose terminal is open
+	starts  chan struct{} // holds one for each program that is being started
 	watches sync.WaitGroup
 
 	mu       sync.Mutex
@@ -72,13 +70,18 @@ func Serve(ctx context.Context, c Config, ready func()) error {
 	if err := PrepareDir(c.Dir); err != nil {
 		return err
 	}
-	st, readOnly, err := openStore(c)
+	limits, err := findLimits()
+	if err != nil {
+		return err
+	}
+	st, readOnly, err := openStore(c, limits.tables)
 	if err != nil {
 		return err
 	}
 	born := time.Now().UTC()
 	s := &Server{
 		dir: c.Dir, logger: c.Logger, born: born, store: st, readOnly: readOnly,
+		limits: limits, starts: make(chan struct{}, limits.starts),
 		hub: newHub(born),
 	}
 	s.archives = newArchives(st, readOnly, s.lost)
@@ -88,9 +91,9 @@ func Serve(ctx context.Context, c Config, ready func()) error {
 }
 
 // openStore opens the store, on a full disk for reading only if it can.
-func openStore(c Config) (st *store.Store, readOnly bool, err error) {
+func openStore(c Config, tables int) (st *store.Store, readOnly bool, err error) {
 	path := filepath.Join(c.Dir, "store")
-	o := store.Options{Logger: c.Logger, DiskCap: c.DiskCap}
+	o := store.Options{Logger: c.Logger, DiskCap: c.DiskCap, Tables: tables}
 	st, err = store.Open(path, o)
 	if errors.Is(err, syscall.ENOSPC) {
 		o.ReadOnly = true
@@ -136,6 +139,9 @@ func (s *Server) serve(ctx context.Context, c Config, ready func()) (err error) 
 	if err != nil {
 		return err
 	}
+	if err := s.limits.divide(); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	gone, hangUp := context.WithCancel(context.Background())
 	accepted := make(chan struct{})
 	go s.accept(gone, listener, accepted)
@@ -157,7 +163,8 @@ func (s *Server) accept(ctx context.Context, l *net.UnixListener, done chan<- st
 	defer close(done)
 	var clients sync.WaitGroup
 	defer clients.Wait()
-	slots := make(chan struct{}, maxClients)
+	slots := make(chan struct{}, s.limits.clients)
+	refusing := false // said so since one was served
 	for {
 		nc, err := l.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
@@ -174,9 +181,13 @@ func (s *Server) accept(ctx context.Context, l *net.UnixListener, done chan<- st
 		}
 		select {
 		case slots <- struct{}{}:
+			refusing = false
 		default:
-			s.logger.Warn("connection refused: too many clients", "max", maxClients)
-			clients.Go(func() { wire.Refuse(nc, errTooMany) })
+			if !refusing {
+				refusing = true
+				s.logger.Warn("connections refused: too many clients", "max", s.limits.clients)
+			}
+			wire.Refuse(nc, s.limits.tooManyClients()) // its socket is empty: this does not wait
 			continue
 		}
 		clients.Add(1)
@@ -189,12 +200,6 @@ func (s *Server) client(ctx context.Context, nc *net.UnixConn, slots <-chan stru
 	defer clients.Done()
 	defer func() { <-slots }()
 	wire.Serve(ctx, nc, s)
-}
-
-var errTooMany = &wire.Error{
-	Code:    "limit.clients",
-	Message: fmt.Sprintf("the daemon serves %d clients already: try again later", maxClients),
-	Data:    map[string]int{"clients": maxClients},
 }
 
 // begin admits a verb unless the daemon is stopping. The caller ends an
@@ -248,7 +253,6 @@ func (s *Server) watch(w window) {
 	case <-w.live.Exited():
 	case <-w.live.Stopped():
 	}
-	s.running.Add(-1)
 	if e, ended, ok := w.live.Exit(); ok {
 		ended = ended.UTC()
 		if err := s.registry.recordExit(w.ID, newExit(e), &ended); err != nil {
@@ -259,6 +263,7 @@ func (s *Server) watch(w window) {
 		w.events.tell(evArchived, time.Now(), eventData{})
 	}
 	<-w.live.Stopped()
+	s.panes.Add(-1)
 }
 
 // state is the state of the pane of w: archived once it is no longer recorded

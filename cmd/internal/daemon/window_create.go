@@ -12,6 +12,7 @@ import (
 	"looptape/cmd/internal/manifest"
 	"looptape/cmd/internal/wire"
 	"looptape/recorder"
+	"looptape/store"
 )
 
 // windowParams are the parameters of window.create.
@@ -41,15 +42,8 @@ func (s *Server) windowCreate(ctx context.Context, r *request) (any, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	if s.running.Add(1) > maxPanes {
-		s.running.Add(-1)
-		return nil, &wire.Error{Code: "limit.panes", Message: "the daemon runs as many programs as it can: end one", Data: map[string]int{"max": maxPanes}}
-	}
 	w, err := s.start(ctx, session, &p)
 	if err != nil {
-		if w.archive == nil { // else its watch counts it
-			s.running.Add(-1)
-		}
 		return nil, err
 	}
 	return struct {
@@ -62,12 +56,21 @@ func (s *Server) windowCreate(ctx context.Context, r *request) (any, error) {
 // start makes the window: its record, its log, then the program. It returns
 // once the beginning of the log is durable. When the program cannot be started,
 // nothing of it stays.
-func (s *Server) start(ctx context.Context, in session, p *windowParams) (window, error) {
+func (s *Server) start(ctx context.Context, in session, p *windowParams) (w window, err error) {
+	if err := s.admit(); err != nil {
+		return w, err
+	}
+	watched := false
+	defer func() {
+		if !watched {
+			s.panes.Add(-1)
+		}
+	}()
 	cwd := p.Cwd
 	if cwd == "" {
 		cwd, _ = os.Getwd()
 	}
-	w := s.registry.newWindow(in.ID, paneRecord{
+	w = s.registry.newWindow(in.ID, paneRecord{
 		Argv: p.Argv, Cwd: cwd, Cols: p.Cols, Rows: p.Rows,
 		Scrollback: p.Scrollback, Retain: p.Retain, Started: time.Now().UTC(),
 	})
@@ -79,7 +82,7 @@ func (s *Server) start(ctx context.Context, in session, p *windowParams) (window
 		return w, errors.Join(err, s.registry.forget(w.ID))
 	}
 	w.events.created(&w)
-	w.live, err = recorder.Start(log, recorder.Config{
+	w.live, err = s.launch(ctx, log, recorder.Config{
 		Argv: p.Argv, Dir: p.Cwd, Env: p.environment(formatID(manifest.Pane, w.Pane.ID)),
 		Cols: p.Cols, Rows: p.Rows, Scrollback: p.Scrollback, Retain: p.Retain,
 		Logger: s.logger.With("pane", w.Pane.ID), Observe: w.events.observe,
@@ -94,9 +97,31 @@ func (s *Server) start(ctx context.Context, in session, p *windowParams) (window
 		return w, errors.Join(notFound(manifest.Session, formatID(manifest.Session, in.ID)), s.store.Remove(w.Pane.ID), s.registry.forget(w.ID))
 	}
 	w.events.show()
+	watched = true
 	s.watches.Add(1)
 	go s.watch(w)
 	return w, log.Sync(ctx)
+}
+
+// admit counts one more pane, unless there are too many. It counts until its
+// terminal is closed, which is for watch to see once the program runs.
+func (s *Server) admit() error {
+	if int(s.panes.Add(1)) > s.limits.panes {
+		s.panes.Add(-1)
+		return s.limits.tooManyPanes()
+	}
+	return nil
+}
+
+// launch starts the program of an admitted pane, when its turn comes.
+func (s *Server) launch(ctx context.Context, log *store.Log, c recorder.Config) (*recorder.Pane, error) {
+	select {
+	case s.starts <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-s.starts }()
+	return recorder.Start(log, c)
 }
 
 // check finds what no program can be started with.

@@ -53,7 +53,10 @@ var Verbs = []Verb{
 			{Code: "invalid_params.env", When: "a variable cannot be set"},
 			{Code: "unavailable.storage", When: "the disk takes nothing"},
 			{Code: "limit.cells", When: "cols x rows is above 4194304"},
-			{Code: "limit.panes", When: "the daemon runs as many panes as it can"},
+			{Code: "limit.panes", When: "the daemon runs as many programs as it can: 512, or what its ulimit -n allows"},
+			{Code: "limit.descriptors", When: "too many files are open in the system"},
+			{Code: "limit.processes", When: "the system starts no more processes"},
+			{Code: "limit.terminals", When: "the system has no terminal left"},
 		},
 	},
 	{
