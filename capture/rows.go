@@ -3,7 +3,9 @@ package capture
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"looptape/replay"
 )
@@ -162,6 +164,7 @@ func (q *RowsRequest) fill(t *replay.Terminal, r *RowsResult) error {
 	p := page{q: q, r: r}
 	p.measure()
 	most := min(r.End-r.Start, uint64(q.MaxRows), uint64(max(1, maxCells/r.Cols)))
+	p.text.Grow(min(int(most)*r.Cols, q.MaxBytes)) // as much as it takes without wide characters and marks
 	for row := range t.Rows(r.Start, r.Start+most) {
 		if !p.add(row.Text) {
 			break
@@ -179,7 +182,8 @@ func (q *RowsRequest) fill(t *replay.Terminal, r *RowsResult) error {
 		next := r.Start + uint64(k)
 		r.Next = &next
 	}
-	text := string(p.text[:p.ends[k]])
+	text := p.text.String()
+	r.Lines = slices.Grow(r.Lines, k)
 	for i := range k {
 		r.Lines = append(r.Lines, text[p.ends[i]:p.ends[i+1]])
 	}
@@ -192,7 +196,7 @@ type page struct {
 	q *RowsRequest
 	r *RowsResult
 
-	text  []byte
+	text  strings.Builder
 	ends  []int // ends[i] is the end of line i-1 in text
 	sizes []int // sizes[i] is the size of i lines as JSON
 	first int   // bytes of the first row of the selection
@@ -220,7 +224,7 @@ func (p *page) add(line []byte) bool {
 	if n == 0 {
 		p.first = len(line)
 	}
-	if len(p.text)+len(line) > p.q.MaxBytes {
+	if p.text.Len()+len(line) > p.q.MaxBytes {
 		return false
 	}
 	size := 0
@@ -233,8 +237,8 @@ func (p *page) add(line []byte) bool {
 			return false
 		}
 	}
-	p.text = append(p.text, line...)
-	p.ends = append(p.ends, len(p.text))
+	p.text.Write(line)
+	p.ends = append(p.ends, p.text.Len())
 	p.sizes = append(p.sizes, size)
 	return true
 }
