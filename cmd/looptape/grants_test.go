@@ -361,6 +361,28 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
+// TestRevokedStream: a stream ends with its caller's token.
+func TestRevokedStream(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	owner := s.client()
+	pane := s.run(owner, 80, 24, "sh", "-c", "head -c 30000000 /dev/zero | tr '\\0' x")
+	s.until(owner, pane, "exited", exited)
+	c, _ := s.bearer(owner, "ci", "read *")
+	var got int
+	_, err := c.Stream(s.ctx, "pane.export", obj{"pane": pane, "format": "raw"}, func(item json.RawMessage) error {
+		if got += len(item); got == len(item) {
+			// Far less than is still to come fits what the daemon holds of a connection.
+			call[obj](s, owner, "grant.revoke", obj{"name": "ci"})
+		}
+		return nil
+	})
+	var e *wire.Error
+	if !errors.As(err, &e) || e.Code != "denied.token" {
+		t.Errorf("after %d bytes: %v", got, err)
+	}
+}
+
 // TestLongID: what a request names is not written down at any length, and the
 // denial fits the smallest frame.
 func TestLongID(t *testing.T) {
