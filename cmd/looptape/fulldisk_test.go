@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -121,7 +122,20 @@ func TestFullDisk(t *testing.T) {
 		return h.Store.State == "ok"
 	})
 	for i, pane := range panes {
-		s.checkAround(c, pane, *full.Panes[i].NotRecorded)
+		from := *full.Panes[i].NotRecorded
+		end := s.checkAround(c, pane, from)
+		var got []string
+		for _, h := range s.now(c, 0) {
+			if h.Event == "gap" && h.Resource == "pane:"+pane {
+				got = append(got, fmt.Sprintf("%s %d", h.Data.Gap, *h.Data.Offset))
+				if h.Data.Gap == "closed" && *h.Data.Bytes != end-from {
+					t.Errorf("%s: a gap of %d bytes, not %d", pane, *h.Data.Bytes, end-from)
+				}
+			}
+		}
+		if want := []string{fmt.Sprintf("open %d", from), fmt.Sprintf("closed %d", end)}; !slices.Equal(got, want) {
+			t.Errorf("%s: gaps are told as %q, not %q", pane, got, want)
+		}
 	}
 	if err := s.end(syscall.SIGTERM); err != nil {
 		t.Errorf("stop: %v\n%s", err, s.log)
@@ -159,8 +173,8 @@ func TestCrashInGap(t *testing.T) {
 }
 
 // checkAround reads a stream with one gap, which begins at from: every byte is
-// what the program wrote at that offset.
-func (s *server) checkAround(c *wire.Client, pane string, from uint64) {
+// what the program wrote at that offset. It returns where the gap ends.
+func (s *server) checkAround(c *wire.Client, pane string, from uint64) (end uint64) {
 	s.t.Helper()
 	params := obj{"pane": pane, "since": 0, "format": "raw", "max_bytes": 1 << 20}
 	missed := uint64(0)
@@ -171,7 +185,7 @@ func (s *server) checkAround(c *wire.Client, pane string, from uint64) {
 			if at != from || a.From-at != a.MissedBytes {
 				s.t.Errorf("%s: missed %d bytes at %d, not at %d", pane, a.MissedBytes, at, from)
 			}
-			at = a.From
+			at, end = a.From, a.From
 		}
 		if a.From != at || a.Offset != at+uint64(len(a.Data)) {
 			s.t.Fatalf("%s: an answer from %d to %d at %d with %d bytes", pane, a.From, a.Offset, at, len(a.Data))
@@ -188,6 +202,7 @@ func (s *server) checkAround(c *wire.Client, pane string, from uint64) {
 	if missed != 1 {
 		s.t.Errorf("%s: %d gaps", pane, missed)
 	}
+	return end
 }
 
 // fixedBytes are bytes [from, to) of the program: lines of 62 digits and CR LF.
