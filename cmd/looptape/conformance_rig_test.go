@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -33,14 +34,49 @@ type rig struct {
 
 	mu       sync.Mutex
 	sessions map[caller]*mcp.ClientSession
+	told     []string // events, as JSON
+	heard    sync.WaitGroup
 }
 
 func newRig(t *testing.T, d driver) *rig {
 	s := newServer(t)
-	return &rig{
+	r := &rig{
 		T: t, s: s, c: s.client(), d: d, config: t.TempDir(),
 		canary:   fmt.Sprintf("CANARY%08X", rand.Uint32()),
 		sessions: map[caller]*mcp.ClientSession{},
+	}
+	r.subscribe()
+	return r
+}
+
+// subscribe follows the events of the daemon, from its first on.
+func (r *rig) subscribe() {
+	r.Helper()
+	c := r.s.client()
+	r.heard.Go(func() {
+		c.Stream(context.Background(), "events", obj{"after": 0}, func(item json.RawMessage) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.told = append(r.told, string(item))
+			return nil
+		})
+	})
+}
+
+// happened has something happen, and returns what had happened before.
+func (r *rig) happened() (told []string) {
+	r.Helper()
+	id := call[struct{ Session string }](r.s, r.c, "session.create", obj{}).Session
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		r.mu.Lock()
+		told = slices.Clone(r.told)
+		r.mu.Unlock()
+		if n := len(told); n > 0 && strings.Contains(told[n-1], `"resource":"session:`+id+`"`) {
+			return told[:n-1]
+		}
+		if time.Now().After(deadline) {
+			r.Fatalf("the creation of %s is not told of, behind %q", id, told)
+		}
 	}
 }
 
@@ -52,6 +88,7 @@ func (r *rig) restart() {
 	}
 	r.s.start()
 	r.c = r.s.client()
+	r.subscribe()
 }
 
 // call runs a verb that is to succeed for somebody without a token.
@@ -204,6 +241,8 @@ func (r *rig) noLeaks() {
 		r.Errorf("stop: %v", err)
 	}
 	seek("the daemon's output", r.s.log.Bytes())
+	r.heard.Wait()
+	seek("events", []byte(strings.Join(r.told, "\n")))
 	err := filepath.WalkDir(r.s.dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -289,15 +328,19 @@ func (p *program) fence() {
 }
 
 // untouched runs reads, none of which may have a side effect as seed 000,
-// section 10 has it: no byte to the program, no size change, and nothing else
-// that a pane shows of itself.
+// section 10 has it: no event, no byte to the program, no size change, and nothing
+// else that a pane shows of itself.
 func (p *program) untouched(reads func()) {
 	p.r.Helper()
 	p.fence()
+	told := len(p.r.happened()) + 1
 	before := p.state()
 	reads()
 	if after := p.state(); after != before {
 		p.r.Fatalf("the reads changed the pane from %s to %s", before, after)
+	}
+	if caused := p.r.happened()[told:]; len(caused) > 0 {
+		p.r.Fatalf("the reads caused %q", caused)
 	}
 	p.fence()
 }

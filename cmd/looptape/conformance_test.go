@@ -30,7 +30,9 @@ var conformance = []struct {
 	{17, "pages by frames", caseFrame},
 	{18, "a caller without the right", caseDenied},
 	{19, "rights on what contains a pane", caseScopes},
+	{21, "no event by a read", caseEvents},
 	{22, "exited panes and archives", caseEnded},
+	{23, "what a pane prints is in results only", caseCanary},
 	{24, "pane.capture", caseCapture},
 }
 
