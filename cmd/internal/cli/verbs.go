@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"looptape/cmd/internal/guide"
 	"looptape/cmd/internal/manifest"
 	"looptape/cmd/internal/wire"
 )
@@ -46,7 +47,7 @@ type extras struct {
 
 func (a *app) verbCommand(v *manifest.Verb, name string) *cobra.Command {
 	var x extras
-	cmd := &cobra.Command{Use: name, Short: v.Summary, Args: noArgs}
+	cmd := &cobra.Command{Use: name, Short: v.Summary, Long: guide.Help(v), Args: noArgs}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.runVerb(cmd, v, x) }
 	for i := range v.Params {
 		p := &v.Params[i]
@@ -54,8 +55,8 @@ func (a *app) verbCommand(v *manifest.Verb, name string) *cobra.Command {
 		if p.Choices != nil {
 			usage += " (" + strings.Join(p.Choices, ", ") + ")"
 		}
-		if p.Default != nil {
-			usage += fmt.Sprintf(" (default %v)", p.Default)
+		if limits := limits(p); limits != "" {
+			usage += " (" + limits + ")"
 		}
 		switch p.Type {
 		case manifest.Boolean:
@@ -64,6 +65,7 @@ func (a *app) verbCommand(v *manifest.Verb, name string) *cobra.Command {
 			cmd.Flags().Var(&text{kind: flagKind(p)}, flagName(p), usage)
 		}
 	}
+	completeFlags(cmd, v)
 	if v.Streams && v.Item[0].Type == manifest.Bytes {
 		cmd.Flags().StringVar(&x.output, "output", "", "write to this file, which appears when it is complete")
 	}
@@ -71,6 +73,21 @@ func (a *app) verbCommand(v *manifest.Verb, name string) *cobra.Command {
 		cmd.Flags().BoolVar(&x.save, "save", false, "save the token for LOOPTAPE_TOKEN=@NAME instead of showing it")
 	}
 	return cmd
+}
+
+// limits are the range and the default of a parameter.
+func limits(p *manifest.Param) string {
+	var parts []string
+	switch {
+	case p.Min != nil && p.Max != nil && *p.Max != manifest.Largest:
+		parts = append(parts, fmt.Sprintf("%d to %d", *p.Min, *p.Max))
+	case p.Min != nil && *p.Min > 0:
+		parts = append(parts, fmt.Sprintf("at least %d", *p.Min))
+	}
+	if p.Default != nil {
+		parts = append(parts, fmt.Sprintf("default %v", p.Default))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // noArgs refuses arguments, and says how their like is given.

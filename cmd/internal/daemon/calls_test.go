@@ -305,6 +305,7 @@ func fitsType(f *manifest.Field, kind manifest.Type, raw json.RawMessage) error 
 		return json.Unmarshal(raw, new(bool))
 	case manifest.Time:
 		return json.Unmarshal(raw, new(time.Time))
+	case manifest.Value:
 	case manifest.Bytes:
 		if raw[0] != '"' {
 			return fmt.Errorf("%.20s is no text", raw)

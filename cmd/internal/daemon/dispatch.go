@@ -43,6 +43,7 @@ var handlers = map[string]func(*Server, context.Context, *request) (any, error){
 	"grant.list":         (*Server).grantList,
 	"grant.revoke":       (*Server).grantRevoke,
 	"manifest":           (*Server).manifest,
+	"skill":              (*Server).skill,
 }
 
 // request is a call that has passed every check that the manifest decides.

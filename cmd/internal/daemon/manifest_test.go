@@ -3,6 +3,7 @@ package daemon
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -42,6 +43,45 @@ func TestEveryVerb(t *testing.T) {
 	}
 	if len(handlers) != len(manifest.Verbs) {
 		t.Errorf("%d handlers for %d verbs", len(handlers), len(manifest.Verbs))
+	}
+}
+
+// TestEveryCode: the manifest declares every error code that the daemon and what
+// it stands on can answer; a verb that changes something says what.
+func TestEveryCode(t *testing.T) {
+	declared := map[string]bool{}
+	for _, f := range manifest.Common {
+		declared[f.Code] = true
+	}
+	for _, v := range manifest.Verbs {
+		if v.Right == manifest.Write || v.Right == manifest.Manage {
+			if v.Effect == "" {
+				t.Errorf("%s has no effect", v.Name)
+			}
+		}
+		for _, f := range v.Failures {
+			declared[f.Code] = true
+		}
+	}
+	code := regexp.MustCompile(`"(?:internal|invalid_params|not_found|denied|conflict|timeout|unavailable|protocol|limit|unsupported)\.[a-z_]+"`)
+	var files []string
+	for _, dir := range []string{".", "../wire", "../grant", "../../../capture"} {
+		found, _ := filepath.Glob(dir + "/*.go")
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range code.FindAllString(string(raw), -1) {
+			if !declared[strings.Trim(found, `"`)] {
+				t.Errorf("%s: no verb declares %s", file, found)
+			}
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ const Format = 1
 type Type string
 
 // The types. A Time is a string in RFC 3339 with fractions of a second; Bytes
-// is a string in base64 (RFC 4648, section 4).
+// is a string in base64 (RFC 4648, section 4). A Value is of any type.
 const (
 	String  Type = "string"
 	Integer Type = "integer"
@@ -22,6 +22,7 @@ const (
 	Bytes   Type = "bytes"
 	Array   Type = "array"
 	Object  Type = "object"
+	Value   Type = "value"
 )
 
 // Right is what a caller must hold to use a verb (contract.md section 4).

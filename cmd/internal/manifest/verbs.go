@@ -31,6 +31,7 @@ var Verbs = []Verb{
 	{
 		Name: "window.create", Summary: "Run a program in a new window: one recorded pane",
 		Right: Manage, On: Session, Effect: Acts,
+		Notes: `The program gets the environment of the daemon and what env sets, TERM=xterm-256color, COLORTERM=truecolor and LOOPTAPE_PANE, the id of its pane. The answer comes when the beginning of its recording is on disk.`,
 		Params: []Param{
 			sessionParam("Session that the window belongs to"),
 			{Name: "cols", Summary: "Width in columns", Type: Integer, Min: at(1), Max: at(65535), Default: 80},
@@ -98,6 +99,7 @@ var Verbs = []Verb{
 	{
 		Name: "pane.get", Summary: "Say what a pane is, runs and holds",
 		Right: Read, On: Pane,
+		Notes:  `What lies between durable and offset is what a crash would lose at this moment.`,
 		Params: []Param{paneParam("Pane to describe")},
 		Result: []Field{
 			{Name: "pane", Type: String},
@@ -123,6 +125,7 @@ var Verbs = []Verb{
 	{
 		Name: "pane.write", Summary: "Type bytes into a pane, as they are",
 		Right: Write, On: Pane, Effect: Acts,
+		Notes: `A carriage return is Enter. What the bytes cause comes behind the offset that is answered, beginning with their echo.`,
 		Params: []Param{
 			paneParam("Pane to write to"),
 			{Name: "text", Summary: "Text to type; exactly one of text and data", Type: String},
@@ -189,6 +192,7 @@ var Verbs = []Verb{
 	{
 		Name: "pane.capture", Summary: "Read the visible screen as text",
 		Right: Read, On: Pane,
+		Notes:    `The answer is one instant. What has scrolled off the screen is read by pane.capture_rows.`,
 		Params:   []Param{paneParam("Pane to read")},
 		Result:   screenFields,
 		Failures: []Failure{noPane, damaged, {Code: "unsupported.result_size", When: "the screen does not fit the frame"}},
@@ -200,6 +204,7 @@ var Verbs = []Verb{
 	{
 		Name: "pane.export", Summary: "Write out the recording of a pane",
 		Right: Read, On: Pane, Streams: true,
+		Notes: `A transcript has a rule line where bytes are missing, raw has nothing there; the result counts them.`,
 		Params: []Param{
 			paneParam("Pane to export"),
 			{Name: "format", Summary: "text: the transcript, each line once; raw: the exact bytes; asciicast: a v3 recording with times and sizes", Type: String, Choices: []string{"text", "raw", "asciicast"}, Default: "text"},
@@ -278,14 +283,16 @@ var Verbs = []Verb{
 		Name: "manifest", Summary: "List the verbs, with parameters, results and errors",
 		Result: []Field{
 			{Name: "manifest_format", Type: Integer},
-			{Name: "verbs", Type: Array, Elem: Object},
+			{Name: "verbs", Type: Array, Fields: verbFields},
 		},
 	},
+	skill,
 }
 
 var captureRows = Verb{
 	Name: "pane.capture_rows", Summary: "Read rows of scrollback and screen by (epoch, absolute row), in pages",
 	Right: Read, On: Pane,
+	Notes: `Use tail for the newest rows. Without a selection it reads all that is retained. What one answer does not hold comes in pages: pass epoch, the next of the page before as start and the end of the first page, until done. conflict.epoch means that the screen was resized, cleared or switched and rows have new numbers: read again with tail. not_found.rows with the reason evicted means that output outran the reader: go on at oldest. Lines are physical rows, padded with spaces to the width of the pane; a line that wrapped is several.`,
 	Params: []Param{
 		paneParam("Pane to read"),
 		{Name: "epoch", Summary: "Row epoch that start and end belong to; required with start or end", Type: Integer, Min: at(0), Max: at(1<<32 - 1)},
@@ -324,6 +331,7 @@ var captureRows = Verb{
 var captureSince = Verb{
 	Name: "pane.capture_since", Summary: "Read what a pane wrote since a cursor or a byte offset; the first call shows the screen",
 	Right: Read, On: Pane,
+	Notes: `The first call, with neither cursor nor since, shows the screen and gives a cursor. The cursor of each answer, passed to the next call, gets only what is new, as a stream without escape sequences, not as a screen: a line that is redrawn in place repeats. more says that the limits left something for the next call, missed that output is no longer in the log, closed that nothing can follow. Cursors outlive the daemon, can be used again, and have no side effect.`,
 	Params: []Param{
 		{Name: "pane", Summary: "Pane to read; optional with a cursor", Type: String},
 		{Name: "cursor", Summary: "Cursor of an earlier answer; excludes since", Type: String},

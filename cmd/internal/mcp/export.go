@@ -55,7 +55,7 @@ type exportPage struct {
 // beginning, up to the same place of the stream, and keeps its part: the pages
 // together are one export, whatever the pane does meanwhile.
 func exportPages(t *tool) {
-	t.intro = t.verb.Summary + `, page by page. Pass next as offset, and from and to as they were answered, until done: all pages together are the recording as it was at the first. Each page costs as much as all before it; for the newest output use capture_since or pane_dcapture__rows instead.`
+	t.notes = "Over MCP it comes page by page: pass next as offset, and from and to as they were answered, until done. All pages together are the recording as it was at the first. Each page costs as much as all before it: for the newest output use capture_since or pane_dcapture__rows."
 	t.params = append(append([]manifest.Param{}, t.verb.Params...), pageParams...)
 	t.result = []manifest.Field{
 		{Name: "pane", Type: manifest.String},

@@ -76,6 +76,8 @@ func typeSchema(t manifest.Type, choices []string) *jsonschema.Schema {
 		s.Type, s.Format = "string", "date-time"
 	case manifest.Bytes:
 		s.Type, s.ContentEncoding = "string", "base64"
+	case manifest.Value:
+		s.Type = ""
 	}
 	for _, c := range choices {
 		s.Enum = append(s.Enum, c)

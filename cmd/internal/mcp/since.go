@@ -33,7 +33,7 @@ func captureSince() tool {
 	v := manifest.Find("pane.capture_since")
 	t := tool{
 		verb: v, name: "capture_since", nulls: true,
-		intro:  `Read what a pane wrote since the previous call. The first call, without a cursor, answers the visible screen and a cursor; pass the cursor back to get only what is new, as the stream of output without escape sequences, not the screen: a line redrawn in place repeats. Use it to follow a pane over several turns. Nothing is lost in silence: more says that limits left something for the next call, missed that output is no longer in the log, closed that nothing can follow. Cursors outlive the daemon, can be used again, and have no side effect. Null stands for what is not given, and of max_lines and max_bytes for no limit.`,
+		notes:  "Null stands for what is not given, and of max_lines and max_bytes for no limit.",
 		params: append(append([]manifest.Param{}, v.Params...), sinceParams...),
 		result: append(append([]manifest.Field{}, v.Result...), sinceFields...),
 	}

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -43,26 +44,16 @@ func AsError(err error) *Error {
 	return &Error{Code: "internal.error", Message: err.Error()}
 }
 
-// exits maps the family of an error code to the exit code of the CLI.
-var exits = map[string]int{
-	"internal":       1,
-	"invalid_params": 2,
-	"not_found":      3,
-	"denied":         4,
-	"conflict":       5,
-	"timeout":        6,
-	"unavailable":    7,
-	"protocol":       8,
-	"limit":          9,
-	"unsupported":    10,
+// Families are the families of error codes, in the order of the exit codes that
+// they give the CLI, from 1 on.
+var Families = []string{
+	"internal", "invalid_params", "not_found", "denied", "conflict",
+	"timeout", "unavailable", "protocol", "limit", "unsupported",
 }
 
 // Exit is the exit code of a command that fails with e: 1 to 10 by e's family,
 // 1 for a family that is not known.
 func (e *Error) Exit() int {
 	family, _, _ := strings.Cut(e.Code, ".")
-	if code, ok := exits[family]; ok {
-		return code
-	}
-	return 1
+	return max(1, slices.Index(Families, family)+1)
 }

@@ -1,0 +1,35 @@
+package manifest
+
+// Common are the errors that every verb may have, and a client before it has
+// called one.
+var Common = []Failure{
+	{Code: "invalid_params.missing", When: "a required parameter is absent; data.param names it, as in the next four"},
+	{Code: "invalid_params.unknown", When: "the verb has no such parameter"},
+	{Code: "invalid_params.type", When: "a parameter has another type"},
+	{Code: "invalid_params.range", When: "an integer is outside its range"},
+	{Code: "invalid_params.choice", When: "a string is none of its choices"},
+	{Code: "invalid_params.usage", When: "the command line cannot be read"},
+	{Code: "denied.read", When: "the caller lacks the right; data.right and data.resource say which and on what, also of an object that does not exist"},
+	{Code: "denied.write", When: "likewise"},
+	{Code: "denied.manage", When: "likewise"},
+	{Code: "denied.token", When: "nobody has the token, or it cannot be read"},
+	{Code: "denied.socket", When: "the socket is another user's"},
+	{Code: "conflict.connection", When: "a verb that takes the connection over was called while others run on it"},
+	{Code: "timeout.cancelled", When: "the client cancelled the request"},
+	{Code: "timeout.request", When: "the daemon gave the request up"},
+	{Code: "unavailable.daemon", When: "no daemon runs; the message says how to start one"},
+	{Code: "unavailable.connection", When: "the connection broke: what was under way may have been done or not"},
+	{Code: "unavailable.stopping", When: "the daemon is stopping"},
+	{Code: "unavailable.storage", When: "the disk has failed: recordings cannot be read or written"},
+	{Code: "protocol.hello", When: "a connection does not begin with hello"},
+	{Code: "protocol.malformed", When: "a line is no request"},
+	{Code: "protocol.frame_size", When: "a line is longer than max_frame"},
+	{Code: "limit.clients", When: "the daemon serves as many clients as it can"},
+	{Code: "limit.requests", When: "the connection has 64 requests in flight"},
+	{Code: "unsupported.verb", When: "the daemon has no such verb: it is of another version"},
+	{Code: "unsupported.proto", When: "the daemon speaks another version of the protocol"},
+	{Code: "unsupported.result_size", When: "the answer does not fit max_frame"},
+	{Code: "internal.result", When: "a number of the answer is above 2^53-1"},
+	{Code: "internal.panic", When: "looptape failed; its log says where"},
+	{Code: "internal.error", When: "anything else that is no fault of the caller's"},
+}
