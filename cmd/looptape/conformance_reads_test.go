@@ -103,9 +103,9 @@ func (r *rig) performFast(reads []read, times int) {
 	}
 }
 
-// everyRead performs all reads of a pane, and makes sure that the tables above
-// name every verb that only reads.
-func (r *rig) everyRead(page rowsPage) {
+// everyRead performs all reads of a pane, those that the rig's way can make by it
+// unless fast, and makes sure that the tables above name every verb that only reads.
+func (r *rig) everyRead(page rowsPage, fast bool) {
 	r.Helper()
 	rows, others := selections(page), otherReads(page.Pane)
 	var streams []read
@@ -130,8 +130,10 @@ func (r *rig) everyRead(page rowsPage) {
 			r.Errorf("%s is not among the reads of the test", v.Name)
 		}
 	}
-	r.perform(append(rows, others...), 1)
-	r.performFast(streams, 1)
+	if !fast {
+		r.perform(append(rows, others...), 1)
+	}
+	r.performFast(append(streams, others...), 1)
 	r.performFast(rows, 50)
 }
 
@@ -149,7 +151,7 @@ func caseEvents(r *rig) {
 	}
 	for want := bell(); !strings.Contains(<-lines, want); {
 	}
-	r.everyRead(page)
+	r.everyRead(page, false)
 	if want, got := bell(), <-lines; !strings.Contains(got, want) {
 		r.Fatalf("reads caused %s", got)
 	}
@@ -188,7 +190,7 @@ func caseCanary(r *rig) {
 	if !strings.Contains(page.text, r.canary) {
 		r.Errorf("the result lacks it: %.300s", page.text)
 	}
-	r.everyRead(page)
+	r.everyRead(page, false)
 	stranger := r.s.grantTo(r.c, "stranger", "read pane:p9")
 	for _, c := range append(selections(page), otherReads(p.pane)...) {
 		r.d.call(r, stranger, c.verb, c.params)
@@ -198,7 +200,7 @@ func caseCanary(r *rig) {
 	r.failsAs(nobody, "denied.write", `{"right":"write","resource":"pane:p0"}`, "pane.write", obj{"pane": p.pane, "text": r.canary})
 	r.callAs(owner, "pane.kill", obj{"pane": p.pane, "signal": "KILL"})
 	r.s.until(r.c, p.pane, "exited", exited)
-	r.everyRead(r.rows(obj{"pane": p.pane}))
+	r.everyRead(r.rows(obj{"pane": p.pane}), true)
 	r.restart()
-	r.everyRead(r.rows(obj{"pane": p.pane}))
+	r.everyRead(r.rows(obj{"pane": p.pane}), true)
 }

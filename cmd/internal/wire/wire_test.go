@@ -224,11 +224,11 @@ func TestConcurrentCalls(t *testing.T) {
 }
 
 // TestDroppedConnections opens many connections and drops them in the middle of
-// a line or of a call; nothing of them stays.
+// a line or of a call; nothing of them stays, no goroutine and no descriptor.
 func TestDroppedConnections(t *testing.T) {
 	h := &echo{}
 	socket := serve(t, h)
-	before := runtime.NumGoroutine()
+	before, files := runtime.NumGoroutine(), openFiles()
 	n := 10000
 	if testing.Short() {
 		n = 500
@@ -256,11 +256,17 @@ func TestDroppedConnections(t *testing.T) {
 		})
 	}
 	all.Wait()
-	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before+5; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before+5 || openFiles() > files+5; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d goroutines, %d before; %d calls", runtime.NumGoroutine(), before, h.calls.Load())
+			t.Fatalf("%d goroutines, %d before; %d descriptors, %d before; %d calls", runtime.NumGoroutine(), before, openFiles(), files, h.calls.Load())
 		}
 	}
+}
+
+// openFiles is the number of this process's descriptors, 0 where nobody tells.
+func openFiles() int {
+	names, _ := os.ReadDir("/proc/self/fd")
+	return len(names)
 }
 
 func FuzzRequest(f *testing.F) {
