@@ -39,6 +39,7 @@ type loop struct {
 	pty  *master
 	term *replay.Terminal
 	born time.Time
+	mono int64 // ns of the log's monotonic clock when the loop was born
 
 	arm      chan struct{} // holds one: the waiter is to wait
 	readable chan struct{} // the waiter says so
@@ -235,7 +236,7 @@ func (l *loop) record(batch []byte) {
 // now is the time of a frame.
 func (l *loop) now() store.Time {
 	now := time.Now()
-	return store.Time{Wall: now.UnixNano(), Mono: int64(now.Sub(l.born))}
+	return store.Time{Wall: now.UnixNano(), Mono: l.mono + int64(now.Sub(l.born))}
 }
 
 // append adds one frame to the log and to the Terminal, in this order. In a gap

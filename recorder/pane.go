@@ -83,6 +83,18 @@ func Start(log *store.Log, c Config) (*Pane, error) {
 	if c.Cols*c.Rows > MaxCells {
 		return nil, ErrCells
 	}
+	l, err := launch(log, replay.New(c.Cols, c.Rows, c.Scrollback), c)
+	if err != nil {
+		return nil, err
+	}
+	l.checkpoint()
+	l.begin()
+	return l.pane, nil
+}
+
+// launch runs a program on a new PTY and makes the loop of its pane, which owns t
+// and does not run yet: what the program writes meanwhile waits in the PTY.
+func launch(log *store.Log, t *replay.Terminal, c Config) (*loop, error) {
 	pty, tty, err := openPTY(c.Cols, c.Rows)
 	if err != nil {
 		return nil, err
@@ -100,12 +112,15 @@ func Start(log *store.Log, c Config) (*Pane, error) {
 		exited:   make(chan struct{}),
 	}
 	log.SetRetain(c.Retain)
-	l := newLoop(p, pty, replay.New(c.Cols, c.Rows, c.Scrollback), c.Observe)
+	l := newLoop(p, pty, t, c.Observe)
 	l.schedule.spanBytes = c.Retain / 4
-	l.checkpoint()
-	go p.input.run()
+	return l, nil
+}
+
+// begin lets the pane live.
+func (l *loop) begin() {
+	go l.pane.input.run()
 	go l.run()
-	return p, nil
 }
 
 // Log is the log that the pane is recorded in.
