@@ -21,18 +21,22 @@ import (
 // screen and modes come as output too: a snapshot without history. A player that
 // reflows at a resize brings back no rows from before it.
 type asciicast struct {
-	w       io.Writer
-	command []string
-	t       *replay.Terminal // behind the last frame
-	last    int64            // monotonic time of the last event, ns
-	held    []byte           // the beginning of a character
-	raw     []byte           // scratch
-	text    []byte           // scratch
-	line    []byte           // scratch
+	w          io.Writer
+	command    []string // of the program that ran last; its generation is that:
+	generation uint32
+	t          *replay.Terminal // behind the last frame
+	last       int64            // monotonic time of the last event, ns
+	held       []byte           // the beginning of a character
+	raw        []byte           // scratch
+	text       []byte           // scratch
+	line       []byte           // scratch
 }
 
 func (e *asciicast) begin(t *replay.Terminal, first store.Frame) error {
 	b := t.Bounds()
+	if t.Generation() != e.generation {
+		e.command = nil // the recording begins with another program
+	}
 	type term struct {
 		Cols int    `json:"cols"`
 		Rows int    `json:"rows"`
@@ -94,6 +98,9 @@ func (e *asciicast) frame(f store.Frame) error {
 		}
 		return e.snapshot(mono)
 	case replay.MarkRespawn:
+		if err := e.event(mono, "m", fmt.Sprintf("looptape: respawned at offset %d", f.Offset)); err != nil {
+			return err
+		}
 		return e.snapshot(mono)
 	}
 	return nil

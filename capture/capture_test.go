@@ -27,6 +27,8 @@ type tape struct {
 	closed bool
 	stream []byte         // every byte, lost ones included
 	lost   map[uint64]int // gaps by where they begin
+	// respawns are where other programs begin; several may at one place.
+	respawns map[uint64]bool
 }
 
 func newStore(t *testing.T) *store.Store {
@@ -45,7 +47,7 @@ func newTape(t *testing.T, st *store.Store, pane, cols, rows int) *tape {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &tape{t: t, log: log, term: replay.New(cols, rows, 100), lost: map[uint64]int{}}
+	p := &tape{t: t, log: log, term: replay.New(cols, rows, 100), lost: map[uint64]int{}, respawns: map[uint64]bool{}}
 	p.checkpoint()
 	return p
 }
@@ -75,6 +77,13 @@ func (p *tape) gap(n int) {
 	p.checkpoint()
 }
 
+func (p *tape) respawn() {
+	p.respawns[uint64(len(p.stream))] = true
+	p.log.Append(replay.MarkRespawn, store.Time{}, nil)
+	p.term.Respawn()
+	p.checkpoint()
+}
+
 func (p *tape) since(q SinceRequest) *SinceResult {
 	p.t.Helper()
 	q.Pane = "p3"
@@ -94,12 +103,16 @@ func TestSinceInPieces(t *testing.T) {
 		p := newTape(t, st, round, 20, 5)
 		for range 1 + r.IntN(6) {
 			p.write(randomStream(r, 1+r.IntN(6)))
-			if r.IntN(4) == 0 {
-				p.gap(1 + r.IntN(1000))
+			for r.IntN(3) == 0 {
+				if r.IntN(2) == 0 {
+					p.gap(1 + r.IntN(1000))
+				} else {
+					p.respawn()
+				}
 			}
 		}
 		p.closed = true
-		for _, format := range []string{"raw", "text"} {
+		for _, format := range []string{"raw", "text", "raw by offsets"} {
 			p.readInPieces(r, format, fmt.Sprintf("round %d, %s", round, format))
 		}
 	}
@@ -108,17 +121,18 @@ func TestSinceInPieces(t *testing.T) {
 func (p *tape) readInPieces(r *rand.Rand, format, name string) {
 	t := p.t
 	t.Helper()
+	format, offsets := strings.CutSuffix(format, " by offsets")
 	start := uint64(0)
 	q := SinceRequest{Since: &start, Format: format, Keep: "head", MaxBytes: 1 + r.IntN(40), MaxLines: 1 + r.IntN(5)}
 	at := uint64(0)
-	var run []byte // the text or bytes since the last gap
+	var run []byte // the text or bytes since the last gap or respawn
 	from := at
-	check := func(to uint64) {
+	check := func(to uint64, over bool) {
 		want := p.stream[from:to]
 		if format == "text" {
 			f := filter{bytes: unlimited, lines: unlimited}
 			text, _ := f.feed(nil, want)
-			if to == uint64(len(p.stream)) {
+			if over {
 				text = f.finish(text)
 			}
 			want = text
@@ -126,19 +140,20 @@ func (p *tape) readInPieces(r *rand.Rand, format, name string) {
 		if !bytes.Equal(run, want) {
 			t.Fatalf("%s: [%d, %d) of %q reads %q, not %q", name, from, to, p.stream, run, want)
 		}
-		run = nil
+		run, from = nil, to
 	}
+	told := map[uint64]bool{0: p.respawns[0]} // a reader that begins at one is behind it
 	for calls := 0; ; calls++ {
 		if calls > 10000 {
 			t.Fatalf("%s: no end", name)
 		}
 		a := p.since(q)
 		if a.Missed {
-			n := p.lost[at]
-			if n == 0 || a.MissedBytes != uint64(n) || a.From != at+uint64(n) {
+			n := p.lostFrom(at, a.From)
+			if n == 0 || a.MissedBytes != n {
 				t.Fatalf("%s: at %d missed %d bytes up to %d; gaps %v", name, at, a.MissedBytes, a.From, p.lost)
 			}
-			check(at)
+			check(at, false)
 			from, at = a.From, a.From
 		}
 		if a.From != at || a.Offset < a.From || a.End != uint64(len(p.stream)) || a.First || a.Truncated {
@@ -156,15 +171,42 @@ func (p *tape) readInPieces(r *rand.Rand, format, name string) {
 		if a.More == a.Closed {
 			t.Fatalf("%s: more %v, closed %v", name, a.More, a.Closed)
 		}
+		if a.Boundary != "" {
+			if a.Boundary != "respawn" || !p.respawns[at] || told[at] || !a.More {
+				t.Fatalf("%s: a boundary at %d: %+v; respawns at %v", name, at, a, p.respawns)
+			}
+			told[at] = true
+			check(at, true)
+		}
 		if a.Closed {
 			break
 		}
-		q.Since, q.Cursor = nil, &a.Cursor
+		if q.Since, q.Cursor = nil, &a.Cursor; offsets {
+			q.Since, q.Cursor = &a.Offset, nil
+		}
 	}
-	check(at)
+	check(at, true)
 	if at != uint64(len(p.stream)) {
 		t.Fatalf("%s: ends at %d of %d", name, at, len(p.stream))
 	}
+	for place := range p.respawns {
+		if !told[place] {
+			t.Fatalf("%s: nobody was told of the respawn at %d", name, place)
+		}
+	}
+}
+
+// lostFrom is how much of the stream from at to end is gaps, or 0 if anything else
+// is there.
+func (p *tape) lostFrom(at, end uint64) uint64 {
+	n := uint64(0)
+	for p.lost[at+n] > 0 && at+n < end {
+		n += uint64(p.lost[at+n])
+	}
+	if at+n != end {
+		return 0
+	}
+	return n
 }
 
 // TestSinceTail: the newest that the limits admit is a suffix of all that the
@@ -178,15 +220,22 @@ func TestSinceTail(t *testing.T) {
 			p.write(randomStream(r, 1+r.IntN(8)))
 		}
 		start := uint64(r.IntN(len(p.stream) + 1))
+		end := len(p.stream)
+		respawned := start < uint64(end) && r.IntN(2) == 0
+		if respawned { // the range ends here
+			p.respawn()
+			p.write(randomStream(r, 1+r.IntN(8)))
+		}
+		p.closed = r.IntN(2) == 0
 		all := p.since(SinceRequest{Since: &start, Format: "text", Keep: "head", MaxBytes: unlimited, MaxLines: unlimited})
 		maxBytes, maxLines := 1+r.IntN(30), 1+r.IntN(4)
 		tail := p.since(SinceRequest{Since: &start, Format: "text", Keep: "tail", MaxBytes: maxBytes, MaxLines: maxLines})
 		want := (*all.Text)[tailStart([]byte(*all.Text), maxBytes, maxLines):]
-		if *tail.Text != want || tail.More || tail.Offset != tail.End || tail.From != start+tail.TruncatedBytes {
+		if *tail.Text != want || tail.Closed != (p.closed && !respawned) || tail.More != respawned || (tail.Boundary == "respawn") != respawned || tail.Offset != uint64(end) || tail.From != start+tail.TruncatedBytes {
 			t.Fatalf("the newest of %q by %d bytes, %d lines: %+v %q, not %q", *all.Text, maxBytes, maxLines, tail, *tail.Text, want)
 		}
 		raw := p.since(SinceRequest{Since: &start, Format: "raw", Keep: "tail", MaxBytes: maxBytes})
-		if n := min(maxBytes, len(p.stream)-int(start)); !bytes.Equal(*raw.Data, p.stream[len(p.stream)-n:]) || raw.From != uint64(len(p.stream)-n) {
+		if n := min(maxBytes, end-int(start)); !bytes.Equal(*raw.Data, p.stream[end-n:end]) || raw.From != uint64(end-n) || raw.Boundary != tail.Boundary {
 			t.Fatalf("the newest %d bytes: %+v", maxBytes, raw)
 		}
 	}

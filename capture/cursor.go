@@ -15,7 +15,7 @@ import (
 //	 0  version     u8          1
 //	 1  store       16 bytes    id of the store
 //	17  pane        u64         number of the pane
-//	25  generation  u32         respawns of the pane so far
+//	25  generation  u32         respawns of the pane when it was handed out
 //	29  offset      u64         bytes of the stream in front of the place
 //	37  filter      2..5 bytes  place of the text filter
 //	..  checksum    u32         CRC-32C of all before it

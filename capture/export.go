@@ -17,7 +17,7 @@ type ExportRequest struct {
 	Pane    string   `json:"pane"`
 	Format  string   `json:"format"`
 	To      *uint64  `json:"to"` // offset to end at; nil is the end of the log
-	Command []string `json:"-"`  // what the pane runs
+	Command []string `json:"-"`  // what the pane runs, or ran last
 	// Begin is called before anything is written, with the offsets at which the
 	// export begins and ends.
 	Begin func(from, to uint64) error `json:"-"`
@@ -54,6 +54,12 @@ func Export(ctx context.Context, p Pane, q ExportRequest, w io.Writer) (*ExportR
 		format = &transcript{w: w}
 	}
 	end := p.Log().End()
+	if cast, ok := format.(*asciicast); ok {
+		var err error
+		if cast.generation, err = generationAt(p.Log(), end); err != nil {
+			cast.command = nil
+		}
+	}
 	first, err := firstCheckpoint(p.Log())
 	if err != nil {
 		return nil, err
@@ -82,6 +88,20 @@ func firstCheckpoint(log *store.Log) (store.Checkpoint, error) {
 		return c, err
 	}
 	return store.Checkpoint{}, store.ErrNoCheckpoint
+}
+
+// generationAt is the generation of the last checkpoint at or in front of at: that
+// of the place itself, since each respawn is followed by a checkpoint.
+func generationAt(log *store.Log, at store.Pos) (uint32, error) {
+	c, err := log.Checkpoint(at)
+	if err != nil {
+		return 0, err
+	}
+	state, err := checkpoint.Decode(c.Blob)
+	if err != nil {
+		return 0, &store.DamagedError{Pane: log.Pane(), Offset: c.Offset, Err: err}
+	}
+	return state.Clock.Generation, nil
 }
 
 // run hands the frames from first on to format, to the frame before end.Seq and
@@ -160,7 +180,7 @@ func (e *rawExport) frame(f store.Frame) error {
 
 // transcript writes every logical line once, when it leaves the screen for
 // good, and what is on the screen at the end (contract.md, section 9). A rule
-// line marks gaps, and restarts that something follows.
+// line marks gaps, respawns, and restarts that something follows.
 type transcript struct {
 	w    io.Writer
 	t    *replay.Terminal
@@ -215,6 +235,9 @@ func (e *transcript) frame(f store.Frame) error {
 	case replay.MarkRestart:
 		e.t.FlushLines()
 		e.rule = fmt.Appendf(nil, "---- looptape: the recording ended at offset %d, %s ----", f.Offset, at)
+	case replay.MarkRespawn:
+		e.t.FlushLines()
+		e.write(fmt.Appendf(nil, "---- looptape: respawned at offset %d, %s ----", f.Offset, at))
 	}
 	if e.err == nil {
 		e.err = replay.Apply(e.t, f)

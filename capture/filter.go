@@ -64,6 +64,9 @@ func (f *filter) feed(dst, p []byte) (text []byte, taken int) {
 	return dst, taken
 }
 
+// replacement stands for a character that is none.
+const replacement = "\uFFFD"
+
 // finish appends what an unfinished character leaves when nothing can follow.
 func (f *filter) finish(dst []byte) []byte {
 	if len(f.lexer.Held()) == 0 {
@@ -71,7 +74,7 @@ func (f *filter) finish(dst []byte) []byte {
 	}
 	held := f.lexer.AppendState(nil)
 	f.lexer.Reset()
-	text, rest := f.text(dst, []byte("\uFFFD"))
+	text, rest := f.text(dst, []byte(replacement))
 	if rest > 0 {
 		f.lexer.SetState(held)
 	}

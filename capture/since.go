@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -16,6 +15,9 @@ import (
 // scanBytes bounds the stream that one answer scans, so that its cost is
 // bounded whatever the log holds.
 const scanBytes = 16 << 20
+
+// boundaryRespawn is the Boundary of an answer in front of a respawn.
+const boundaryRespawn = "respawn"
 
 // SinceRequest is a request of capture_since. Nil is a parameter not given; the
 // ranges of the values are the manifest's.
@@ -32,8 +34,7 @@ type SinceRequest struct {
 	// Frame bounds the size of the result as JSON, in bytes; 0 does not.
 	Frame int `json:"-"`
 
-	Store      [16]byte `json:"-"` // id of the store
-	Generation uint32   `json:"-"` // respawns of the pane so far
+	Store [16]byte `json:"-"` // id of the store
 }
 
 // SinceResult is an answer of capture_since (contract.md, section 7).
@@ -52,6 +53,7 @@ type SinceResult struct {
 	TruncatedBytes uint64  `json:"truncated_bytes"`
 	TruncatedLines int     `json:"truncated_lines"`
 	More           bool    `json:"more"`
+	Boundary       string  `json:"boundary,omitempty"` // boundaryRespawn
 	Closed         bool    `json:"closed"`
 	ElapsedSeconds float64 `json:"elapsed_seconds"`
 	Text           *string `json:"text,omitempty"`
@@ -64,7 +66,17 @@ type since struct {
 	q      SinceRequest
 	r      *SinceResult
 	filter filter
-	closed bool // the pane can write no more than r.End
+
+	// What look saw: the log's end, the generation there, and whether the pane can
+	// write no more than r.End.
+	end        store.Pos
+	generation uint32
+	closed     bool
+
+	cursor *Cursor // of the request
+	// begun is the place that was asked for: the reader has passed the Respawn marks
+	// that stand exactly there. Nil is none.
+	begun *uint64
 }
 
 // Since answers what the pane wrote since a place in its stream. now is a clock
@@ -88,7 +100,7 @@ func Since(ctx context.Context, p Pane, q SinceRequest, now func() time.Time) (*
 	}
 	s.r.Closed = s.closed && !s.r.More
 	s.r.Cursor = Cursor{
-		Store: q.Store, Pane: p.Log().Pane(), Generation: q.Generation,
+		Store: q.Store, Pane: p.Log().Pane(), Generation: s.generation,
 		Offset: s.r.Offset, Filter: s.filter.appendState(nil),
 	}.String()
 	s.r.ElapsedSeconds = now().Sub(began).Seconds()
@@ -120,6 +132,7 @@ func (s *since) place() (known bool, err error) {
 		}{"since", "exclusive"}}
 	case s.q.Since != nil:
 		s.r.From = *s.q.Since
+		s.begun = s.q.Since
 		return true, nil
 	case s.q.Cursor == nil:
 		s.r.First = true
@@ -134,17 +147,31 @@ func (s *since) place() (known bool, err error) {
 	case c.Store != s.q.Store:
 		s.r.Missed = true
 		return false, nil
-	case c.Generation != s.q.Generation:
-		return false, &Error{"conflict.respawned", "the cursor is from before the pane was respawned: start again without a cursor", nil}
 	}
-	s.r.From = c.Offset
-	return true, s.filter.setState(c.Filter)
+	s.r.From, s.cursor = c.Offset, &c
+	err = s.filter.setState(c.Filter)
+	if len(s.filter.lexer.Held()) == 0 { // else the end of a character is still owed
+		s.begun = &c.Offset
+	}
+	return true, err
 }
 
 // look notes the pane at one instant.
 func (s *since) look(t *replay.Terminal, closed bool) {
 	b := t.Bounds()
-	s.r.Screen, s.r.Epoch, s.r.End, s.closed = b.Screen, b.Epoch, t.Offset(), closed
+	s.r.Screen, s.r.Epoch, s.r.End = b.Screen, b.Epoch, t.Offset()
+	s.end, s.generation, s.closed = s.pane.Log().End(), t.Generation(), closed
+}
+
+// lookAt is look, and refuses a cursor that the pane was respawned behind.
+func (s *since) lookAt(ctx context.Context) error {
+	if err := s.pane.View(ctx, s.look); err != nil {
+		return err
+	}
+	if s.cursor != nil && s.cursor.Generation != s.generation {
+		return &Error{"conflict.respawned", "the cursor is from before the pane was respawned: start again without a cursor", nil}
+	}
+	return nil
 }
 
 // screen answers with the visible screen, and the cursor for that instant.
@@ -177,7 +204,7 @@ func (s *since) screen(ctx context.Context) error {
 
 // stream answers with what came after r.From.
 func (s *since) stream(ctx context.Context) error {
-	if err := s.pane.View(ctx, s.look); err != nil {
+	if err := s.lookAt(ctx); err != nil {
 		return err
 	}
 	if s.r.From == s.r.End && !s.closed && s.q.WaitMS > 0 {
@@ -187,7 +214,7 @@ func (s *since) stream(ctx context.Context) error {
 		if err != nil && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := s.pane.View(ctx, s.look); err != nil {
+		if err := s.lookAt(ctx); err != nil {
 			return err
 		}
 	}
@@ -269,7 +296,7 @@ func (s *since) skipGap() error {
 		if err != nil {
 			return err
 		}
-		gap, err := firstGap(r, s.r.From)
+		gap, err := s.firstGap(r)
 		r.Close()
 		if err != nil || gap == 0 {
 			return err
@@ -279,8 +306,9 @@ func (s *since) skipGap() error {
 	return nil
 }
 
-// firstGap returns the end of the gap that covers offset, or 0 if bytes follow.
-func firstGap(r *store.Reader, offset uint64) (uint64, error) {
+// firstGap returns the end of the gap that covers r.From, or 0 if bytes follow or
+// another program.
+func (s *since) firstGap(r *store.Reader) (uint64, error) {
 	for {
 		f, err := r.Next()
 		switch {
@@ -288,48 +316,62 @@ func firstGap(r *store.Reader, offset uint64) (uint64, error) {
 			return 0, nil
 		case err != nil:
 			return 0, err
-		case f.Kind == store.Gap && f.Offset+f.Lost > offset:
+		case f.Kind == store.Gap && f.Offset+f.Lost > s.r.From:
 			return f.Offset + f.Lost, nil
-		case f.Kind == store.Output:
+		case f.Kind == store.Output, s.respawn(f):
 			return 0, nil
 		}
 	}
 }
 
+// respawn says whether another program begins at f than the one that is read.
+func (s *since) respawn(f store.Frame) bool {
+	return f.Kind == replay.MarkRespawn && f.Seq < s.end.Seq && (s.begun == nil || f.Offset != *s.begun)
+}
+
+// place is where a scan came to.
+type place struct {
+	offset  uint64
+	respawn bool // another program begins here
+}
+
 // scan calls take with the pieces of the stream from the offset from on, in
-// order, up to r.End, a gap, or limit bytes, until take returns fewer than it
-// was given. It returns the offset that it came to.
-func (s *since) scan(from uint64, limit int, take func(p []byte) int) (at uint64, err error) {
+// order, up to r.End, a gap, a respawn or limit bytes, until take returns fewer
+// than it was given. It returns the place that it came to.
+func (s *since) scan(from uint64, limit int, take func(p []byte) int) (at place, err error) {
+	at.offset = from
 	r, err := s.pane.Log().ReadOffset(from)
 	if err != nil {
-		return from, err
+		return at, err
 	}
 	defer r.Close()
-	at = from
-	for at < s.r.End && limit > 0 {
+	for {
 		f, err := r.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return at, nil
 		case err != nil:
 			return at, err
-		case f.Kind == store.Gap && f.Offset+f.Lost > at:
+		case f.Kind == store.Gap && f.Offset+f.Lost > at.offset:
 			return at, nil
-		case f.Kind != store.Output || f.Offset+uint64(len(f.Data)) <= at:
+		case s.respawn(f):
+			at.respawn = true
+			return at, nil
+		case f.Kind != store.Output || f.Offset+uint64(len(f.Data)) <= at.offset:
 			continue
-		case f.Offset > at: // not even a gap stands for what is between
-			return at, &store.DamagedError{Pane: s.pane.Log().Pane(), Offset: at, Err: errors.New("bytes are missing")}
+		case at.offset >= s.r.End || limit <= 0:
+			return at, nil
+		case f.Offset > at.offset: // not even a gap stands for what is between
+			return at, &store.DamagedError{Pane: s.pane.Log().Pane(), Offset: at.offset, Err: errors.New("bytes are missing")}
 		}
-		p := f.Data[at-f.Offset:]
-		p = p[:min(uint64(len(p)), uint64(limit), s.r.End-at)]
-		n := take(p)
-		at += uint64(n)
+		rest := f.Data[at.offset-f.Offset:]
+		n := take(rest[:min(uint64(len(rest)), uint64(limit), s.r.End-at.offset)])
+		at.offset += uint64(n)
 		limit -= n
-		if n < len(p) {
-			break
+		if n < len(rest) {
+			return at, nil
 		}
 	}
-	return at, nil
 }
 
 // raw answers with the exact bytes.
@@ -344,7 +386,7 @@ func (s *since) raw() error {
 		if err != nil {
 			return err
 		}
-		from = max(near, end-min(end, uint64(limit)))
+		from = max(near, end.offset-min(end.offset, uint64(limit)))
 	}
 	data := []byte{}
 	at, err := s.scan(from, limit, func(p []byte) int {
@@ -359,19 +401,6 @@ func (s *since) raw() error {
 	return err
 }
 
-// nearEnd is where an answer that keeps the newest begins to look: r.From, or a
-// checkpoint some 16 MiB in front of the end, whose state the filter then has.
-func (s *since) nearEnd() (uint64, error) {
-	if s.r.End-s.r.From <= scanBytes {
-		return s.r.From, nil
-	}
-	c, err := s.pane.Log().Checkpoint(store.Pos{Offset: s.r.End - scanBytes})
-	if err != nil || c.Offset <= s.r.From {
-		return s.r.From, err
-	}
-	return c.Offset, s.enter(c)
-}
-
 // truncate notes that the text begins at from, later than asked for.
 func (s *since) truncate(from uint64) {
 	if from > s.r.From {
@@ -381,9 +410,12 @@ func (s *since) truncate(from uint64) {
 }
 
 // arrive notes how far the answer goes.
-func (s *since) arrive(at uint64) {
-	s.r.Offset = at
-	s.r.More = at < s.r.End
+func (s *since) arrive(at place) {
+	s.r.Offset = at.offset
+	s.r.More = at.respawn || at.offset < s.r.End
+	if at.respawn {
+		s.r.Boundary = boundaryRespawn
+	}
 }
 
 // headText answers with the oldest text that the limits admit.
@@ -401,90 +433,19 @@ func (s *since) headText() error {
 	return nil
 }
 
-// tailText answers with the newest text that the limits admit: a first scan
-// finds how much text there is, a second one where in the stream its end begins.
-func (s *since) tailText() error {
-	from, err := s.nearEnd()
-	if err != nil {
-		return err
-	}
-	start := s.filter.appendState(nil)
-	kept, total, lines := []byte{}, 0, 0
-	counter := filter{bytes: unlimited, lines: unlimited}
-	if err := counter.setState(start); err != nil {
-		return err
-	}
-	at, err := s.scan(from, unlimited, func(p []byte) int {
-		was := len(kept)
-		kept, _ = counter.feed(kept, p)
-		total += len(kept) - was
-		lines += bytes.Count(kept[was:], lf)
-		if drop := len(kept) - s.q.MaxBytes; drop > s.q.MaxBytes+(1<<16) {
-			kept = append(kept[:0], kept[drop:]...)
-		}
-		return len(p)
-	})
-	if err != nil {
-		return err
-	}
-	skip := total - len(kept) + tailStart(kept, s.q.MaxBytes, s.q.MaxLines)
-	begin := from
-	if skip > 0 {
-		skipper := filter{bytes: skip, lines: unlimited, given: true}
-		if err := skipper.setState(start); err != nil {
-			return err
-		}
-		var scratch []byte
-		begin, err = s.scan(from, unlimited, func(p []byte) (n int) {
-			scratch, n = skipper.feed(scratch[:0], p)
-			return n
-		})
-		if err != nil {
-			return err
-		}
-	}
-	s.truncate(begin)
-	s.arrive(at)
-	s.filter.cr, s.filter.lexer = counter.cr, counter.lexer
-	kept = kept[len(kept)-(total-skip):]
-	s.r.TruncatedLines = lines - bytes.Count(kept, lf)
-	s.give(kept)
-	return nil
-}
-
-var lf = []byte{'\n'}
-
-// give sets the text of the answer; at the very end of a stream, with what an
-// unfinished character leaves.
+// give sets the text of the answer; at the end of what a program wrote, with what
+// an unfinished character leaves.
 func (s *since) give(text []byte) {
-	if s.closed && !s.r.More {
-		was := len(s.filter.lexer.Held())
+	if s.r.Boundary != "" || s.closed && !s.r.More {
 		text = s.filter.finish(text)
-		s.r.More = was > 0 && len(s.filter.lexer.Held()) > 0 // the limits refused it
+		if len(s.filter.lexer.Held()) > 0 { // the limits refused it
+			s.r.More, s.r.Boundary = true, ""
+		}
+	}
+	if s.r.Boundary != "" {
+		s.filter.cr = false
+		s.filter.lexer.Reset()
 	}
 	given := string(text)
 	s.r.Text = &given
-}
-
-// tailStart returns where the end of text begins that has at most maxBytes
-// bytes, but one character, and at most maxLines lines.
-func tailStart(text []byte, maxBytes, maxLines int) int {
-	start := max(0, len(text)-maxBytes)
-	for start > 0 && start < len(text) && text[start]&0xC0 == 0x80 {
-		start++
-	}
-	if start == len(text) && start > 0 { // not even one character fits
-		for start--; start > 0 && text[start]&0xC0 == 0x80; start-- {
-		}
-	}
-	lines := 1
-	for i := len(text) - 2; i >= start; i-- { // a final LF ends the last line
-		if text[i] == '\n' {
-			if lines == maxLines {
-				return i + 1
-			}
-			lines++
-		}
-	}
-	return start
 }

@@ -21,6 +21,7 @@ import (
 // process let go of the PTY: behind it come no more bytes of this program.
 // Restart stands where one daemon stopped recording, cleanly (skip 0) or as the
 // next one found it (then skip is the number of epochs that may have been lost).
+// Respawn stands where another program takes over; a full checkpoint follows it.
 const (
 	MarkResize store.Kind = 16 + iota
 	MarkExit

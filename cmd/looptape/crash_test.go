@@ -92,6 +92,7 @@ type sinceAnswer struct {
 	From, Offset, End uint64
 	MissedBytes       uint64 `json:"missed_bytes"`
 	Cursor, Text      string
+	Boundary          string
 	Data              []byte
 	Missed, More      bool
 	Closed            bool

@@ -153,6 +153,9 @@ func printSince(w, notes io.Writer, result []byte) error {
 	if r.More {
 		more = " (there is more)"
 	}
+	if r.Boundary != "" {
+		more = " (the pane was respawned here: there is more of another program)"
+	}
 	if r.Closed {
 		more = " (closed: nothing more can come)"
 	}

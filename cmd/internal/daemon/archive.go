@@ -31,10 +31,17 @@ type archive struct {
 	// mark of its end, and more than that after a crash.
 	found bool
 
-	lock chan struct{}    // holds one: whoever took it owns what follows
-	log  *store.Log       // nil until it is opened, and finished if it was found
-	term *replay.Terminal // nil while it is not hydrated
+	turn chan struct{} // holds one: who takes it may respawn the pane
+
+	lock    chan struct{}    // holds one: whoever took it owns what follows
+	log     *store.Log       // nil until it is opened, and finished if it was found
+	term    *replay.Terminal // nil while it is not hydrated
+	retired bool             // the pane was respawned: another archive has its place
 }
+
+// errRetired says that an archive is none any more: the registry knows what the
+// pane is now.
+var errRetired = errors.New("the pane was respawned")
 
 // archives is what the archives of a daemon share.
 type archives struct {
@@ -52,7 +59,8 @@ func newArchives(st *store.Store, readOnly bool, lost func(pane, bytes uint64)) 
 }
 
 func (all *archives) open(pane paneRecord, found bool) *archive {
-	a := &archive{pane: pane, all: all, found: found, lock: make(chan struct{}, 1)}
+	a := &archive{pane: pane, all: all, found: found, turn: make(chan struct{}, 1), lock: make(chan struct{}, 1)}
+	a.turn <- struct{}{}
 	a.lock <- struct{}{}
 	return a
 }
@@ -112,8 +120,8 @@ func (a *archive) openLog(ctx context.Context) error {
 	return err
 }
 
-// with runs f as the owner of a. A panic in f, as from a log that replays into
-// one, is an error.
+// with runs f as the owner of a, unless it is retired. A panic in f, as from a log
+// that replays into one, is an error.
 func (a *archive) with(ctx context.Context, f func() error) (err error) {
 	select {
 	case <-a.lock:
@@ -127,6 +135,9 @@ func (a *archive) with(ctx context.Context, f func() error) (err error) {
 		}
 		a.lock <- struct{}{}
 	}()
+	if a.retired {
+		return errRetired
+	}
 	return f()
 }
 
@@ -175,6 +186,13 @@ func (all *archives) touch(a *archive) {
 			i++
 		}
 	}
+}
+
+// drop forgets a, which has no Terminal any more.
+func (all *archives) drop(a *archive) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.kept = slices.DeleteFunc(all.kept, func(kept *archive) bool { return kept == a })
 }
 
 // finish appends what a log lacks at its end, if anything: after a crash a gap

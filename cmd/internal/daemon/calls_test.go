@@ -406,7 +406,7 @@ func (d *subjectDaemon) value(r *rand.Rand, p *manifest.Param) json.RawMessage {
 		objects := []string{`{}`, `{"A":"b"}`, `{"":""}`, `{"A=B":"c"}`, `{"PATH":""}`, `{"A":"\u0000"}`}
 		return json.RawMessage(objects[r.IntN(len(objects))])
 	case p.Type == manifest.Bytes:
-		data := []string{``, `AA==`, `aGVsbG8K`, `////`, `GxtbBA==`, strings.Repeat("AAAA", 1000)}
+		data := []string{``, `AA==`, `aGVsbG8K`, `////`, `GxtbBA==`, strings.Repeat("AAAA", 500)}
 		return quoted(data[r.IntN(len(data))])
 	case p.Type == manifest.Time:
 		times := []string{"2026-11-30T20:00:00Z", time.Now().Format(time.RFC3339Nano), "0001-01-01T00:00:00Z", "9999-12-31T23:59:59+14:00", "-30s", "yesterday"}

@@ -30,6 +30,7 @@ var handlers = map[string]func(*Server, context.Context, *request) (any, error){
 	"pane.send_keys":     (*Server).paneSendKeys,
 	"pane.resize":        (*Server).paneResize,
 	"pane.kill":          (*Server).paneKill,
+	"pane.respawn":       (*Server).paneRespawn,
 	"pane.capture":       (*Server).paneCapture,
 	"pane.capture_at":    (*Server).paneCaptureAt,
 	"pane.capture_rows":  (*Server).paneCaptureRows,
@@ -247,8 +248,11 @@ func conflict(w window, why string) error {
 // liveError makes a conflict of what a live pane says when its program, or the
 // pane, has ended.
 func liveError(w window, err error) error {
-	if errors.Is(err, recorder.ErrExited) || errors.Is(err, recorder.ErrStopped) {
+	switch {
+	case errors.Is(err, recorder.ErrExited), errors.Is(err, recorder.ErrStopped):
 		return conflict(w, "has no program any more: it has exited")
+	case errors.Is(err, recorder.ErrRunning):
+		return conflict(w, "runs its program: end that first")
 	}
 	return err
 }
@@ -284,6 +288,7 @@ func wireError(err error) error {
 		{recorder.ErrInputTimeout, "timeout.input"},
 		{recorder.ErrCells, "limit.cells"},
 		{store.ErrFailed, "unavailable.storage"},
+		{recorder.ErrNotRecorded, "unavailable.storage"},
 		{store.ErrReadOnly, "unavailable.storage"},
 		{store.ErrClosed, "unavailable.stopping"},
 		{store.ErrEvicted, "not_found.evicted"},

@@ -25,7 +25,8 @@
 // A pane is live (package recorder) or an archive. An archive is hydrated when
 // it is first read, at most two at a time, and the terminals of the eight read
 // last are kept. When the daemon starts after a crash, the logs of panes that
-// were live are continued by a gap and a mark when they are first touched.
+// were live are continued by a gap and a mark when they are first touched. A
+// respawn makes a live pane of an archive again (respawn.go).
 //
 // The package reads no terminal and no log by itself: package capture does.
 package daemon

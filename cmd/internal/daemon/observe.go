@@ -47,6 +47,9 @@ func (p *paneEvents) show() { p.hub.allow(&p.queue, evCreated, 2) }
 // exitKnown tells the exit that was observed, once it is on disk.
 func (p *paneEvents) exitKnown() { p.hub.allow(&p.queue, evExited, 1) }
 
+// respawnKnown tells the respawn that was observed, once it is on disk.
+func (p *paneEvents) respawnKnown() { p.hub.allow(&p.queue, evRespawned, 1) }
+
 // lost counts a gap of the log.
 func (p *paneEvents) lost(bytes uint64) {
 	p.gaps.Add(1)

@@ -16,7 +16,7 @@ func (s *Server) paneCaptureAt(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.Started = w.Pane.Started
+	q.Started = w.Created
 	p, err := s.source(ctx, w)
 	if err != nil {
 		return nil, err

@@ -60,6 +60,18 @@ type paneRecord struct {
 	Ended      *time.Time `json:"ended,omitempty"`
 	Exit       *exit      `json:"exit,omitempty"`
 	Daemon     uint64     `json:"daemon,omitempty"` // number of the one that ran the program
+	Next       *program   `json:"next,omitempty"`
+}
+
+// program is what a pane is about to run in place of the program that has ended.
+// It does so once the log has a Respawn mark at the position, see settle.
+type program struct {
+	Argv    []string  `json:"argv"`
+	Cwd     string    `json:"cwd"`
+	Started time.Time `json:"started"`
+	Offset  uint64    `json:"offset"`
+	Seq     uint64    `json:"seq"`
+	Daemon  uint64    `json:"daemon"` // number of this one
 }
 
 // exit is how a program ended, as results show it: exactly one is set.
@@ -122,6 +134,9 @@ func loadRegistry(st *store.Store, hub *hub, damaged func(error)) (*registry, er
 		if logs[w.Pane.ID] { // else the daemon ended before the program began
 			w.events = &paneEvents{hub: hub, pane: w.object(manifest.Pane)}
 			r.windows[w.ID], r.panes[w.Pane.ID] = w, w
+			if err := r.settle(w); err != nil {
+				damaged(err)
+			}
 		}
 	})
 }
@@ -175,9 +190,11 @@ func (r *registry) put(key string, id uint64, record any) error {
 	case err := <-done:
 		return err
 	case <-patience.C:
-		return &wire.Error{Code: "unavailable.storage", Message: "the disk takes nothing: free some space, 'looptape doctor' shows how it is"}
+		return errNoStorage
 	}
 }
+
+var errNoStorage = &wire.Error{Code: "unavailable.storage", Message: "the disk takes nothing: free some space, 'looptape doctor' shows how it is"}
 
 // write ends when the store has taken the record, or is closed or fails; put
 // waits for it for a while.

@@ -5,47 +5,71 @@ import (
 	"errors"
 
 	"looptape/capture"
+	"looptape/cmd/internal/manifest"
 	"looptape/recorder"
 	"looptape/replay"
 	"looptape/store"
 )
 
 // source is what a pane is read from: the live pane as long as there is one,
-// then its archive. It is capture.Pane.
+// then its archive, and after a respawn the live pane that it has become. It is
+// capture.Pane.
 type source struct {
-	live    *recorder.Pane // nil for an archive
-	archive *archive
-	log     *store.Log
+	registry *registry
+	pane     uint64
+	log      *store.Log
 }
 
 var _ capture.Pane = source{}
 
 // source makes the pane of w readable.
 func (s *Server) source(ctx context.Context, w window) (source, error) {
-	if w.live != nil {
-		return source{w.live, w.archive, w.live.Log()}, nil
+	p := source{registry: s.registry, pane: w.Pane.ID}
+	err := p.now(func(w window) (err error) {
+		if w.live != nil {
+			p.log = w.live.Log()
+			return nil
+		}
+		p.log, err = w.archive.ready(ctx)
+		return err
+	})
+	return p, err
+}
+
+// now calls f with the pane as it is now, and again if a respawn came between.
+func (p source) now(f func(window) error) error {
+	for {
+		w, ok := p.registry.pane(p.pane)
+		if !ok {
+			return notFound(manifest.Pane, formatID(manifest.Pane, p.pane))
+		}
+		if err := f(w); !errors.Is(err, errRetired) {
+			return err
+		}
 	}
-	log, err := w.archive.ready(ctx)
-	return source{nil, w.archive, log}, err
 }
 
 // View is capture.Pane's.
 func (p source) View(ctx context.Context, read func(t *replay.Terminal, closed bool)) error {
-	if p.live != nil {
-		if err := p.live.View(ctx, read); !errors.Is(err, recorder.ErrStopped) {
-			return err
+	return p.now(func(w window) error {
+		if w.live != nil {
+			if err := w.live.View(ctx, read); !errors.Is(err, recorder.ErrStopped) {
+				return err
+			}
 		}
-	}
-	return p.archive.view(ctx, read)
+		return w.archive.view(ctx, read)
+	})
 }
 
 // Await is capture.Pane's: an archive writes no more.
 func (p source) Await(ctx context.Context, offset uint64) error {
-	if p.live != nil {
-		return p.live.Await(ctx, offset)
-	}
-	return nil
+	return p.now(func(w window) error {
+		if w.live != nil {
+			return w.live.Await(ctx, offset)
+		}
+		return nil
+	})
 }
 
-// Log is capture.Pane's.
+// Log is capture.Pane's: a respawned pane goes on in the same one.
 func (p source) Log() *store.Log { return p.log }

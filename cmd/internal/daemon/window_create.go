@@ -12,7 +12,6 @@ import (
 	"looptape/cmd/internal/manifest"
 	"looptape/cmd/internal/wire"
 	"looptape/recorder"
-	"looptape/store"
 )
 
 // windowParams are the parameters of window.create.
@@ -82,10 +81,12 @@ func (s *Server) start(ctx context.Context, in session, p *windowParams) (w wind
 		return w, errors.Join(err, s.registry.forget(w.ID))
 	}
 	w.events.created(&w)
-	w.live, err = s.launch(ctx, log, recorder.Config{
-		Argv: p.Argv, Dir: p.Cwd, Env: p.environment(formatID(manifest.Pane, w.Pane.ID)),
-		Cols: p.Cols, Rows: p.Rows, Scrollback: p.Scrollback, Retain: p.Retain,
-		Logger: s.logger.With("pane", w.Pane.ID), Observe: w.events.observe,
+	w.live, err = s.launch(ctx, func() (*recorder.Pane, error) {
+		return recorder.Start(log, recorder.Config{
+			Argv: p.Argv, Dir: p.Cwd, Env: p.environment(formatID(manifest.Pane, w.Pane.ID)),
+			Cols: p.Cols, Rows: p.Rows, Scrollback: p.Scrollback, Retain: p.Retain,
+			Logger: s.logger.With("pane", w.Pane.ID), Observe: w.events.observe,
+		})
 	})
 	if err != nil {
 		return w, errors.Join(err, s.store.Remove(w.Pane.ID), s.registry.forget(w.ID))
@@ -113,15 +114,16 @@ func (s *Server) admit() error {
 	return nil
 }
 
-// launch starts the program of an admitted pane, when its turn comes.
-func (s *Server) launch(ctx context.Context, log *store.Log, c recorder.Config) (*recorder.Pane, error) {
+// launch calls start, which starts the program of an admitted pane, when its turn
+// comes.
+func (s *Server) launch(ctx context.Context, start func() (*recorder.Pane, error)) (*recorder.Pane, error) {
 	select {
 	case s.starts <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	defer func() { <-s.starts }()
-	return recorder.Start(log, c)
+	return start()
 }
 
 // check finds what no program can be started with.

@@ -24,6 +24,7 @@ func (s *Server) killWindow(ctx context.Context, w window) error {
 		return err
 	}
 	s.hub.publish(newEvent(w.object(manifest.Window), evClosed, now, eventData{}))
+	w, _ = s.registry.pane(w.Pane.ID) // it may have been respawned meanwhile
 	if w.live == nil {
 		return nil
 	}

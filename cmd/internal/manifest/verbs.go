@@ -189,6 +189,7 @@ var Verbs = []Verb{
 			{Code: "conflict.state", When: "the program has exited"},
 		},
 	},
+	respawn,
 	{
 		Name: "pane.capture", Summary: "Read the visible screen as text",
 		Right: Read, On: Pane,
@@ -356,7 +357,8 @@ var captureSince = Verb{
 		{Name: "truncated", Type: Boolean, Summary: "keep tail left older text out"},
 		{Name: "truncated_bytes", Type: Integer, Summary: "Raw bytes left out"},
 		{Name: "truncated_lines", Type: Integer, Summary: "Lines of text left out, of the last 16 MiB"},
-		{Name: "more", Type: Boolean, Summary: "There is more to read now"},
+		{Name: "more", Type: Boolean, Summary: "There is more to read now, or behind the boundary"},
+		{Name: "boundary", Type: String, Optional: true, Summary: "Why the answer ends here: another program begins, whose output the next call gives", Choices: []string{"respawn"}},
 		{Name: "closed", Type: Boolean, Summary: "All was served and nothing more can come"},
 		{Name: "elapsed_seconds", Type: Number},
 		{Name: "text", Type: String, Optional: true},
@@ -365,7 +367,7 @@ var captureSince = Verb{
 	Failures: []Failure{noPane, damaged,
 		{Code: "invalid_params.since", When: "cursor and since are both given"},
 		{Code: "invalid_params.cursor", When: "the cursor is malformed, of another version, damaged, or another pane's"},
-		{Code: "conflict.respawned", When: "the cursor is from before a respawn"},
+		{Code: "conflict.respawned", When: "the pane was respawned since the cursor was given"},
 	},
 }
 
