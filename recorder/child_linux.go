@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"bytes"
 	"os"
 	"strconv"
 
@@ -34,31 +33,25 @@ func waitChild(pid int) unix.WaitStatus {
 // number on another terminal is not the child's: numbers come again. (Once the
 // leader is gone, the session has no terminal.)
 func (c *child) members() (pids []int) {
-	names, err := os.ReadDir("/proc")
-	if err != nil {
+	reaped := c.isReaped() // first: until then the session has its terminal
+	all, err := processes.list()
+	switch {
+	case err == nil:
+	case reaped:
+		return nil
+	default:
 		return []int{c.pid}
 	}
 	session := strconv.Itoa(c.pid)
 	// As the kernel prints a device number: minor 8..19, major, minor 0..7.
 	minor, major := uint64(unix.Minor(c.tty)), uint64(unix.Major(c.tty))
 	terminal := strconv.FormatUint(minor&0xFF|major<<8|minor&^0xFF<<12, 10)
-	if c.isReaped() {
+	if reaped {
 		terminal = "0"
 	}
-	for _, name := range names {
-		pid, err := strconv.Atoi(name.Name())
-		if err != nil {
-			continue
-		}
-		stat, err := os.ReadFile("/proc/" + name.Name() + "/stat")
-		if err != nil {
-			continue
-		}
-		// pid (command) state ppid pgrp session tty_nr ...; the command may hold
-		// anything. A zombie has ended.
-		f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		if len(f) > 4 && string(f[0]) != "Z" && string(f[3]) == session && string(f[4]) == terminal {
-			pids = append(pids, pid)
+	for _, p := range all {
+		if p.session == session && p.terminal == terminal {
+			pids = append(pids, p.pid)
 		}
 	}
 	return pids
