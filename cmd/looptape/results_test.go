@@ -45,6 +45,7 @@ var verbCalls = []verbCall{
 	{"pane.export", obj{"pane": "p1"}},
 	{"pane.export", obj{"pane": "p1", "format": "raw"}},
 	{"pane.verify", obj{"pane": "p1"}},
+	{"pane.respawn", obj{"pane": "p1", "argv": []string{"/bin/cat"}}},
 	{"doctor", obj{}},
 	{"events", obj{"after": 0, "limit": 8}},
 	{"grant.create", obj{"name": "reader", "right": "read", "scope": []string{"pane:p0"}}},
