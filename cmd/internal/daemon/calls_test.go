@@ -193,7 +193,7 @@ func (d *subjectDaemon) call(c *wire.Client, v *manifest.Verb, params map[string
 			d.t.Errorf("%s %s: a result %.300s: %v", v.Name, show(params), raw, err)
 		}
 		d.learn(raw)
-	case errors.As(err, &e) && e.Message == errEnough.Error():
+	case errors.As(err, &e) && (e.Message == errEnough.Error() || e.Code == "protocol.frame_size" && c == d.clients[2]): // it sends nothing then
 	case !errors.As(err, &e):
 		d.t.Fatalf("%s %s is stuck: %v\n%s", v.Name, show(params), err, d.log.String())
 	case e.Message == "" || !slices.Contains(generalErrors, e.Code) && !slices.ContainsFunc(v.Failures, func(f manifest.Failure) bool { return f.Code == e.Code }):
