@@ -64,6 +64,7 @@ func otherReads(pane string) []read {
 		{"session.list", obj{}, false},
 		{"doctor", obj{}, false},
 		{"manifest", obj{}, false},
+		{"skill", obj{}, false},
 	}
 }
 
