@@ -367,11 +367,29 @@ func (p *Pane) Stop() {
 	}
 }
 
+// holds is the key of a context's value.
+type holds struct{}
+
+// WithHolds returns a context for the methods of panes: held is told, on the loop of
+// the pane, how long each of them held that up.
+func WithHolds(ctx context.Context, held func(time.Duration)) context.Context {
+	return context.WithValue(ctx, holds{}, held)
+}
+
 // do runs f on the loop.
 func (p *Pane) do(ctx context.Context, f func(*loop) error) error {
 	outcome := make(chan error, 1)
+	held, _ := ctx.Value(holds{}).(func(time.Duration))
+	request := func(l *loop) {
+		began := time.Now()
+		err := f(l)
+		if held != nil {
+			held(time.Since(began))
+		}
+		outcome <- err
+	}
 	select {
-	case p.requests <- func(l *loop) { outcome <- f(l) }:
+	case p.requests <- request:
 	case <-p.stopped:
 		return ErrStopped
 	case <-ctx.Done():

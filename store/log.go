@@ -218,6 +218,19 @@ func (l *Log) Durable() uint64 {
 	return l.durable.Offset
 }
 
+// Waiting is the wall time of the oldest frame that is not durable yet (ns since the
+// epoch), as it was appended; 0 if all are.
+func (l *Log) Waiting() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.pending.chunks {
+		if len(c.frames) > 0 {
+			return c.frames[0].time.Wall
+		}
+	}
+	return 0
+}
+
 // NeedsFull reports whether the next thing appended must be a full
 // checkpoint: the log is new, or ends in a gap.
 func (l *Log) NeedsFull() bool {

@@ -436,4 +436,7 @@ func TestEvicted(t *testing.T) {
 	if p := call[paneInfo](s, c, "pane.get", obj{"pane": pane}); p.Oldest < gone {
 		t.Errorf("%d bytes went, and the oldest is %d", gone, p.Oldest)
 	}
+	if p := call[health](s, c, "doctor", obj{}).Panes[0]; p.Evicted < gone || p.Retain != 4<<20 {
+		t.Errorf("%d bytes went, and doctor says %+v", gone, p)
+	}
 }

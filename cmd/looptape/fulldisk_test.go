@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -18,7 +19,8 @@ import (
 
 // health is what the tests read of doctor.
 type health struct {
-	Store struct {
+	Advice []string
+	Store  struct {
 		State string
 		Full  string `json:"full_since"`
 	}
@@ -26,6 +28,10 @@ type health struct {
 		Pane            string
 		Offset, Durable uint64
 		NotRecorded     *uint64 `json:"not_recorded_since"`
+		Gaps            int
+		GapBytes        uint64 `json:"gap_bytes"`
+		Oldest, Retain  uint64
+		Evicted         uint64 `json:"evicted_bytes"`
 	}
 }
 
@@ -100,6 +106,9 @@ func TestFullDisk(t *testing.T) {
 	if full.Store.State != "full" || full.Store.Full == "" {
 		t.Errorf("the store: %+v", full.Store)
 	}
+	if text := strings.Join(full.Advice, "\n"); !strings.Contains(text, "free some space on the disk of "+s.dir) || !strings.Contains(text, "Nothing is recorded of p0, p1, p2:") {
+		t.Errorf("on a full disk doctor says %q", text)
+	}
 	// The programs go on, though nothing is recorded, and the screen follows.
 	for i, pane := range panes {
 		from := *full.Panes[i].NotRecorded
@@ -121,6 +130,10 @@ func TestFullDisk(t *testing.T) {
 		}
 		return h.Store.State == "ok"
 	})
+	well := look()
+	if text := strings.Join(well.Advice, "\n"); strings.Contains(text, "full") || strings.Contains(text, "Nothing is recorded") {
+		t.Errorf("when it records again doctor says %q", text)
+	}
 	for i, pane := range panes {
 		from := *full.Panes[i].NotRecorded
 		end := s.checkAround(c, pane, from)
@@ -135,6 +148,9 @@ func TestFullDisk(t *testing.T) {
 		}
 		if want := []string{fmt.Sprintf("open %d", from), fmt.Sprintf("closed %d", end)}; !slices.Equal(got, want) {
 			t.Errorf("%s: gaps are told as %q, not %q", pane, got, want)
+		}
+		if p := well.Panes[i]; p.Gaps != 1 || p.GapBytes != end-from {
+			t.Errorf("%s: doctor counts %+v, not one gap of %d bytes", pane, p, end-from)
 		}
 	}
 	if err := s.end(syscall.SIGTERM); err != nil {

@@ -46,6 +46,7 @@ func TestScript(t *testing.T) {
 			"stopdaemon":  func(ts *testscript.TestScript, _ bool, _ []string) { stopDaemonCmd(ts, syscall.SIGTERM) },
 			"killdaemon":  func(ts *testscript.TestScript, _ bool, _ []string) { stopDaemonCmd(ts, syscall.SIGKILL) },
 			"waitoffset":  waitOffsetCmd,
+			"waitdurable": waitDurableCmd,
 			"waitstate":   waitStateCmd,
 			"wire":        wireCmd,
 		},
@@ -164,6 +165,13 @@ func waitOffsetCmd(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.ParseUint(args[1], 10, 64)
 	ts.Check(err)
 	waitFor(ts, args[0], func(p paneInfo) bool { return p.Offset >= want })
+}
+
+// waitDurableCmd waits until so many bytes of a pane are durable.
+func waitDurableCmd(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.ParseUint(args[1], 10, 64)
+	ts.Check(err)
+	waitFor(ts, args[0], func(p paneInfo) bool { return p.Durable >= want })
 }
 
 // waitStateCmd waits until a pane is in a state.

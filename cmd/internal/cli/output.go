@@ -25,6 +25,7 @@ var printers = map[string]func(w, notes io.Writer, result []byte) error{
 	"window.create":      printField("pane"),
 	"grant.create":       printGrant,
 	"grant.list":         printGrants,
+	"doctor":             printDoctor,
 	"pane.capture":       printScreen,
 	"pane.capture_at":    printAt,
 	"pane.capture_rows":  printRows,

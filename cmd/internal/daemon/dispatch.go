@@ -122,6 +122,10 @@ func (s *Server) call(ctx context.Context, c *wire.Call) (any, error) {
 	if verb == nil {
 		return nil, &wire.Error{Code: "unsupported.verb", Message: fmt.Sprintf("there is no verb %q: 'looptape manifest' lists them", c.Verb)}
 	}
+	count := s.tallies[verb.Name]
+	count.calls.Add(1)
+	c.Failed = count.failed
+	ctx = recorder.WithHolds(ctx, count.held)
 	if c.Params == nil {
 		c.Params = map[string]json.RawMessage{}
 	}
@@ -140,6 +144,9 @@ func (s *Server) call(ctx context.Context, c *wire.Call) (any, error) {
 	result, err := s.run(ctx, r, verb)
 	if err != nil && r.caller.Revoked() {
 		err = s.deny(r, verb) // the token's end has ended the call, as a rule
+	}
+	if err == nil {
+		count.answered(result)
 	}
 	return result, err
 }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,17 +11,34 @@ import (
 
 	"looptape/cmd/internal/grant"
 	"looptape/cmd/internal/manifest"
+	"looptape/cmd/internal/wire"
 	"looptape/store"
 )
+
+// doctorResult is the result of doctor, but for its lists.
+type doctorResult struct {
+	Server  string            `json:"server"`
+	PID     int               `json:"pid"`
+	Started time.Time         `json:"started"`
+	Advice  []string          `json:"advice"`
+	Store   *storeHealth      `json:"store,omitempty"`
+	Verbs   []json.RawMessage `json:"verbs,omitempty"`
+	Panes   []json.RawMessage `json:"panes"`
+	More    bool              `json:"more,omitempty"`
+}
 
 // storeHealth is the store's part of doctor.
 type storeHealth struct {
 	State string `json:"state"`
 	Error string `json:"error,omitempty"`
 	Disk  int64  `json:"disk_bytes"`
+	Cap   uint64 `json:"cap_bytes"`
 	Free  uint64 `json:"free_bytes"`
 	// FullSince is since when the disk takes nothing.
-	FullSince *time.Time `json:"full_since,omitempty"`
+	FullSince  *time.Time `json:"full_since,omitempty"`
+	LastCommit *time.Time `json:"last_commit,omitempty"`
+
+	dir string
 }
 
 // paneHealth is one pane's part of doctor.
@@ -29,23 +47,31 @@ type paneHealth struct {
 	State   string `json:"state"`
 	Offset  uint64 `json:"offset"`
 	Durable uint64 `json:"durable"`
-	Oldest  uint64 `json:"oldest"`
-	Dropped int    `json:"dropped_replies"`
+	Lag     uint64 `json:"lag_bytes"`
+	// LagSeconds is how long the first of these has waited.
+	LagSeconds float64 `json:"lag_seconds"`
+	Oldest     uint64  `json:"oldest"`
+	Retain     uint64  `json:"retain"`
+	Evicted    uint64  `json:"evicted_bytes"`
+	Gaps       uint64  `json:"gaps"`
+	GapBytes   uint64  `json:"gap_bytes"`
+	Dropped    int     `json:"dropped_replies"`
 	// NotRecorded is the offset since which nothing is recorded.
 	NotRecorded *uint64 `json:"not_recorded_since,omitempty"`
 	Fault       string  `json:"fault,omitempty"`
+
+	damaged bool
 }
 
 func (s *Server) doctor(_ context.Context, r *request) (any, error) {
 	name, _ := s.Server()
-	head := struct {
-		Server  string       `json:"server"`
-		PID     int          `json:"pid"`
-		Started time.Time    `json:"started"`
-		Store   *storeHealth `json:"store,omitempty"`
-	}{name, os.Getpid(), s.born, nil}
+	d := doctorResult{Server: name, PID: os.Getpid(), Started: s.born}
 	if s.grants.Allows(r.caller, manifest.Manage, grant.Everything) {
-		head.Store = s.storeHealth()
+		d.Store = s.storeHealth()
+	}
+	var verbs []verbHealth
+	if s.grants.Allows(r.caller, manifest.Read, grant.Everything) {
+		verbs = s.verbsHealth()
 	}
 	panes := []paneHealth{}
 	for _, w := range s.registry.allWindows() {
@@ -53,28 +79,35 @@ func (s *Server) doctor(_ context.Context, r *request) (any, error) {
 			panes = append(panes, s.paneHealth(w))
 		}
 	}
-	raw, err := json.Marshal(head)
+	d.Advice = advise(d.Store, panes, verbs, time.Now())
+	raw, err := wire.Marshal(d)
 	if err != nil {
 		return nil, err
 	}
-	r.Room -= len(raw) // an object: the list's braces become its comma and end
-	l, err := page(r, "panes", panes)
+	r.Room -= len(raw) + len(`,"verbs":[]`)
+	v, err := page(r, "verbs", verbs)
 	if err != nil {
 		return nil, err
 	}
-	tail, err := l.MarshalJSON()
-	if err != nil {
-		return nil, err
+	for _, item := range v.items {
+		r.Room -= len(item) + 1
 	}
-	return json.RawMessage(append(append(raw[:len(raw)-1], ','), tail[1:]...)), nil
+	p, err := page(r, "panes", panes)
+	d.Verbs, d.Panes, d.More = v.items, append([]json.RawMessage{}, p.items...), v.more || p.more
+	return d, err
 }
 
 func (s *Server) storeHealth() *storeHealth {
-	h := &storeHealth{State: "ok", Disk: diskUsage(filepath.Join(s.dir, "store"))}
+	h := &storeHealth{State: "ok", Disk: diskUsage(filepath.Join(s.dir, "store")), Cap: s.diskCap, dir: s.dir}
 	h.Free, _ = s.store.FreeBytes() // 0 if the system does not say
-	if since := s.store.Stats().FullSince; since != 0 {
+	stats := s.store.Stats()
+	if since := stats.FullSince; since != 0 {
 		at := time.Unix(0, since).UTC()
 		h.State, h.FullSince = "full", &at
+	}
+	if last := stats.LastCommit; last != 0 {
+		at := time.Unix(0, last).UTC()
+		h.LastCommit = &at
 	}
 	if s.readOnly {
 		h.State = "read-only"
@@ -87,7 +120,10 @@ func (s *Server) storeHealth() *storeHealth {
 
 // paneHealth says how a pane is, from its log alone: it hydrates nothing.
 func (s *Server) paneHealth(w window) paneHealth {
-	h := paneHealth{Pane: formatID(manifest.Pane, w.Pane.ID), State: w.state()}
+	h := paneHealth{
+		Pane: formatID(manifest.Pane, w.Pane.ID), State: w.state(), Retain: w.Pane.Retain,
+		Evicted: w.events.evicted.Load(), Gaps: w.events.gaps.Load(), GapBytes: w.events.gapBytes.Load(),
+	}
 	var log *store.Log
 	var err error
 	if w.live != nil {
@@ -100,10 +136,15 @@ func (s *Server) paneHealth(w window) paneHealth {
 	}
 	if err != nil {
 		h.Fault = err.Error()
+		h.damaged = errors.As(err, new(*store.DamagedError))
 	}
 	if log != nil {
 		h.Durable, h.Oldest = log.Durable(), log.Oldest()
 		h.Offset = log.End().Offset
+		h.Lag = h.Offset - min(h.Durable, h.Offset)
+		if since := log.Waiting(); since != 0 {
+			h.LagSeconds = max(time.Since(time.Unix(0, since)), 0).Seconds()
+		}
 	}
 	return h
 }

@@ -44,7 +44,9 @@ type Server struct {
 	grants   *grant.Authority
 	registry *registry
 	archives *archives
-	hub      *hub // of events
+	hub      *hub              // of events
+	tallies  map[string]*tally // of verbs; fixed
+	diskCap  uint64
 
 	// life ends when the daemon begins to stop: verbs that wait end with it.
 	life    context.Context
@@ -82,7 +84,7 @@ func Serve(ctx context.Context, c Config, ready func()) error {
 	s := &Server{
 		dir: c.Dir, logger: c.Logger, born: born, store: st, readOnly: readOnly,
 		limits: limits, starts: make(chan struct{}, limits.starts),
-		hub: newHub(born),
+		hub: newHub(born), tallies: newTallies(), diskCap: c.DiskCap,
 	}
 	s.archives = newArchives(st, readOnly, s.lost)
 	s.life, s.endLife = context.WithCancel(context.Background())

@@ -17,7 +17,7 @@ var events = Verb{
 	Item: []Field{
 		{Name: "seq", Type: Integer, Summary: "Number of the event. Numbers grow, also over restarts; those of events that the caller may not read are left out"},
 		{Name: "ts", Type: Time, Summary: "When it happened"},
-		{Name: "event", Type: String, Choices: eventNames, Summary: "created, closed: a session, window or pane, or no more bytes can come from a pane; archived: a pane of an earlier daemon, or that is no longer recorded; gap: bytes are not recorded; evicted: the oldest bytes went; missed: events that are no longer kept"},
+		{Name: "event", Type: String, Choices: eventNames, Summary: "created and closed: a session, a window, or a pane (from which no more bytes can come then); archived: a pane of an earlier daemon, or one that is no longer recorded; gap: bytes are not recorded; evicted: the oldest bytes went; missed: in place of events that are no longer kept. One of"},
 		{Name: "resource", Type: String, Summary: "What it happened to, as in session:s0, window:w0, pane:p0; * for missed"},
 		{Name: "data", Type: Object, Fields: []Field{
 			{Name: "session", Type: String, Optional: true, Summary: "created: what the window or pane is in"},

@@ -20,6 +20,9 @@ type Call struct {
 	Params map[string]json.RawMessage
 	// Room is the size of the largest result, as JSON, that fits the answer.
 	Room int
+	// Failed, if the handler sets it, is told the error that the call is answered
+	// with, be it the handler's or that the answer does not fit.
+	Failed func(*Error)
 
 	id       int64
 	conn     *conn
@@ -111,6 +114,9 @@ func (c *Call) answer(f []byte, err *Error) {
 	if err == nil {
 		c.pass(f)
 		return
+	}
+	if c.Failed != nil && c.conn.gone.Err() == nil {
+		c.Failed(err)
 	}
 	if c.reserved {
 		c.pass(errorFrame(&c.id, err, c.conn.max))

@@ -1,0 +1,50 @@
+package manifest
+
+var doctor = Verb{
+	Name: "doctor", Summary: "Say how the daemon and its panes are, and what is to be done",
+	Right: Read, On: Pane, Filter: true,
+	Result: []Field{
+		{Name: "server", Type: String},
+		{Name: "pid", Type: Integer},
+		{Name: "started", Type: Time},
+		{Name: "advice", Type: Array, Elem: String, Summary: "What is wrong and what to do about it, a sentence or two each; empty if all is well"},
+		{Name: "store", Type: Object, Summary: "Only for callers who may manage *", Optional: true, Fields: []Field{
+			{Name: "state", Type: String, Choices: []string{"ok", "full", "read-only", "failed"}},
+			{Name: "error", Type: String, Optional: true},
+			{Name: "disk_bytes", Type: Integer, Summary: "What the store takes"},
+			{Name: "cap_bytes", Type: Integer, Summary: "What it may take: serve --disk"},
+			{Name: "free_bytes", Type: Integer, Summary: "What its file system has left"},
+			{Name: "full_since", Type: Time, Optional: true, Summary: "Since when the disk takes nothing: panes wait for 10 s, then go on unrecorded"},
+			{Name: "last_commit", Type: Time, Optional: true, Summary: "When something became durable last, since the daemon started"},
+		}},
+		{Name: "verbs", Type: Array, Optional: true, Summary: "Only for callers who may read *: the verbs that were called since the daemon started", Fields: []Field{
+			{Name: "verb", Type: String},
+			{Name: "calls", Type: Integer},
+			{Name: "unfinished", Type: Integer, Summary: "Results that said that there is more: pages with done false, or more true"},
+			{Name: "longest_hold_ms", Type: Number, Summary: "Longest time that a call held up the loop of a pane, in milliseconds"},
+			{Name: "warn", Type: Boolean, Optional: true, Summary: "True if that is above 50"},
+			{Name: "errors", Type: Array, Fields: []Field{
+				{Name: "code", Type: String, Summary: "other: one that the verb does not declare"},
+				{Name: "reason", Type: String, Optional: true, Summary: "Of not_found.rows"},
+				{Name: "count", Type: Integer},
+			}},
+		}},
+		{Name: "panes", Type: Array, Fields: []Field{
+			{Name: "pane", Type: String},
+			{Name: "state", Type: String, Choices: paneStates},
+			{Name: "offset", Type: Integer, Summary: "End of the log"},
+			{Name: "durable", Type: Integer},
+			{Name: "lag_bytes", Type: Integer, Summary: "Bytes up to offset that are not durable yet"},
+			{Name: "lag_seconds", Type: Number, Summary: "How long the first frame that is not durable has waited"},
+			{Name: "oldest", Type: Integer, Summary: "Lowest offset that the log retains"},
+			{Name: "retain", Type: Integer, Summary: "Bytes that it is to retain at least, while they fit the disk"},
+			{Name: "evicted_bytes", Type: Integer, Summary: "Bytes of the stream that went since the daemon started"},
+			{Name: "gaps", Type: Integer, Summary: "Gaps that came into the log since the daemon started; those of a crash come when the pane is first read"},
+			{Name: "gap_bytes", Type: Integer, Summary: "Their size"},
+			{Name: "dropped_replies", Type: Integer, Summary: "Answers to the program's queries that it did not read, in bytes"},
+			{Name: "not_recorded_since", Type: Integer, Optional: true, Summary: "Offset since which nothing is recorded, because the disk takes nothing"},
+			{Name: "fault", Type: String, Optional: true, Summary: "Why the pane is no longer followed, or cannot be read"},
+		}},
+		{Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of a list does not fit the frame"},
+	},
+}
