@@ -13,6 +13,8 @@ const (
 	// the disk is full.
 	ballastFile    = "ballast"
 	defaultBallast = 8 << 20
+	// walSuffix ends the name of a WAL of Pebble's.
+	walSuffix = ".log"
 )
 
 // ballast is space kept for the worst: when the disk is full it is given to
@@ -61,7 +63,7 @@ func (b *ballast) give() {
 // of writes, and ours of records.
 func isWAL(fsys vfs.FS, name string) bool {
 	base := fsys.PathBase(name)
-	return strings.HasSuffix(base, ".log") || strings.HasPrefix(base, journalPrefix)
+	return strings.HasSuffix(base, walSuffix) || strings.HasPrefix(base, journalPrefix)
 }
 
 // ballastBytes is what the ballast takes.

@@ -227,6 +227,9 @@ func (c *committer) finish(cm *commit) bool {
 	if c.s.Err() != nil {
 		return false // a sync that failed may have been followed by one that did not
 	}
+	if d := c.s.deferral; d != nil && !d.wrote(cm, c.s.failed) {
+		return false
+	}
 	_ = cm.batch.Close()
 	c.s.stats.commits.Add(1)
 	c.s.stats.lastCommit.Store(time.Now().UnixNano())

@@ -19,19 +19,22 @@ import (
 var crashImages = flag.Int("crash.images", 2000, "images that TestCrashImages recovers")
 
 // crashRig takes an image of a file system in memory at each sync, as a crash
-// at that moment would leave it, along with what was durable then.
+// at that moment would leave it, along with what was durable then; of one whose
+// syncs are put off also at each write, and with what was synced.
 type crashRig struct {
-	fs     *vfs.MemFS
-	rng    *rand.Rand
-	every  int
-	images chan crashImage
+	fs       *vfs.MemFS
+	rng      *rand.Rand
+	every    int
+	deferred bool
+	images   chan crashImage
 
 	cloning sync.Mutex // held while an image is taken
 
-	mu     sync.Mutex
-	syncs  int
-	logs   []*Log   // nil while the store is closed
-	floors []uint64 // durable offsets, as last seen
+	mu      sync.Mutex
+	moments int
+	logs    []*Log   // nil while the store is closed
+	durable []uint64 // offsets, as last seen
+	synced  []uint64
 }
 
 // rigFS has the WAL files that Pebble uses again watched, which errorfs does
@@ -52,7 +55,7 @@ func (f rigFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (
 	return errorfs.WrapFile(file, errorfs.InjectorFunc(f.rig.inject)), nil
 }
 
-// crashImage is one image; floors are the durable offsets of the logs.
+// crashImage is one image; floors are the offsets of the logs that it must have.
 type crashImage struct {
 	fs     *vfs.MemFS
 	floors []uint64
@@ -62,41 +65,65 @@ type crashImage struct {
 func (r *crashRig) inject(op errorfs.Op) error {
 	switch op.Kind {
 	case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpRemove, errorfs.OpRename:
+	case errorfs.OpFileWrite:
+		if !r.deferred {
+			return nil
+		}
 	default:
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.syncs++
-	if r.syncs%r.every != 0 {
+	r.moments++
+	if r.moments%r.every != 0 {
 		return nil
 	}
-	// The durable offsets first: the image is at least as new.
-	for i, l := range r.logs {
-		r.floors[i] = max(r.floors[i], l.Durable())
-	}
-	cfg := vfs.CrashCloneCfg{RNG: r.rng}
+	// The offsets first: the image is at least as new.
+	r.look()
+	cfg, floors := vfs.CrashCloneCfg{RNG: r.rng}, r.durable
 	if n := r.rng.IntN(4); n > 0 {
 		cfg.UnsyncedDataPercent = 100 * n / 3
+	}
+	if r.deferred && cfg.UnsyncedDataPercent < 100 { // the machine, not only the process
+		floors = r.synced
 	}
 	r.cloning.Lock()
 	img := r.fs.CrashClone(cfg)
 	r.cloning.Unlock()
-	r.images <- crashImage{img, append([]uint64(nil), r.floors...), r.syncs}
+	r.images <- crashImage{img, append([]uint64(nil), floors...), r.moments}
 	return nil
+}
+
+// look notes what is durable and synced. r.mu is held.
+func (r *crashRig) look() {
+	for i, l := range r.logs {
+		r.durable[i] = max(r.durable[i], l.Durable())
+		r.synced[i] = max(r.synced[i], l.Synced())
+	}
 }
 
 // The first of the three tiers of crash tests: an image at the syncs of a
 // random workload recovers to an exact prefix, at least as long as durable
 // said, with no checkpoint ahead of its log.
-func TestCrashImages(t *testing.T) {
+func TestCrashImages(t *testing.T) { testCrashImages(t, false) }
+
+// With syncs put off, an image at the writes and syncs of a random workload in
+// which any of the data that was not synced is missing recovers to an exact
+// prefix, at least as long as what was synced; and what kill -9 leaves, which is
+// all of the data, at least as long as what was durable.
+func TestCrashImagesDeferred(t *testing.T) { testCrashImages(t, true) }
+
+func testCrashImages(t *testing.T, deferred bool) {
 	want := *crashImages
+	if deferred {
+		want /= 2
+	}
 	if testing.Short() || raceEnabled {
 		want /= 20
 	}
 	done := 0
 	for seed := uint64(1); done < want; seed++ {
-		done += crashRun(t, seed, want-done)
+		done += crashRun(t, seed, want-done, deferred)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
@@ -105,11 +132,11 @@ func TestCrashImages(t *testing.T) {
 }
 
 // crashRun runs one workload and recovers up to limit images of it.
-func crashRun(t *testing.T, seed uint64, limit int) int {
+func crashRun(t *testing.T, seed uint64, limit int, deferred bool) int {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	rig := &crashRig{
 		fs: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(seed, 2)),
-		every: 1, images: make(chan crashImage, 4),
+		every: 1, deferred: deferred, images: make(chan crashImage, 4),
 	}
 	o := Options{
 		FS:           rigFS{errorfs.Wrap(rig.fs, errorfs.InjectorFunc(rig.inject)), rig},
@@ -122,8 +149,14 @@ func crashRun(t *testing.T, seed uint64, limit int) int {
 		garbage:      1,
 		EvictPace:    time.Hour, // when the workload says
 	}
+	if deferred {
+		o.SyncEvery = time.Hour // when the workload says
+		// A WAL of several blocks, and spans of which the next is not synced.
+		o.MemTable = []int{32 << 10, 256 << 10}[rng.IntN(2)]
+		o.Retain = uint64(1 + rng.IntN(30_000))
+	}
 	models := make([]*model, 3)
-	rig.floors = make([]uint64, len(models))
+	rig.durable, rig.synced = make([]uint64, len(models)), make([]uint64, len(models))
 	var mu sync.Mutex // the models; recovery looks at what was appended so far
 	for i := range models {
 		models[i] = &model{pane: uint64(i)}
@@ -143,7 +176,7 @@ func crashRun(t *testing.T, seed uint64, limit int) int {
 					continue
 				}
 				if err := recoverImage(img, models, &mu); err != nil {
-					t.Errorf("image at sync %d: %v", img.n, err)
+					t.Errorf("image %d: %v", img.n, err)
 				}
 			}
 		})
@@ -184,6 +217,13 @@ func crashWorkload(t *testing.T, rig *crashRig, o Options, models []*model, mu *
 				if err := s.evict(); err != nil {
 					t.Fatal(err)
 				}
+			case 3:
+				if s.deferral == nil {
+					continue
+				}
+				if err := s.deferral.sync(); err != nil {
+					t.Fatal(err)
+				}
 			case 0:
 				if err := logs[rng.IntN(len(logs))].Sync(context.Background()); err != nil {
 					t.Fatal(err)
@@ -202,7 +242,7 @@ func crashWorkload(t *testing.T, rig *crashRig, o Options, models []*model, mu *
 		mustClose(t, s)
 		rig.mu.Lock()
 		for i, l := range logs {
-			rig.floors[i] = l.End().Offset
+			rig.durable[i], rig.synced[i] = l.End().Offset, l.End().Offset
 		}
 		rig.logs = nil
 		rig.mu.Unlock()

@@ -27,7 +27,9 @@ import (
 // Types: 'S' a file begins: what came before counts no more; 'P' put; 'D'
 // delete; 'L' the log of a pane is made, 'X' it is removed (the key is pane:8,
 // big-endian); 'B' the record under the key was damaged; 'U' so was an entry of
-// which the key cannot be told; 'E' the state that 'S' began is complete.
+// which the key cannot be told; 'W' a power cut may have taken so many bytes of
+// a log that had left the process (the value is u64); 'E' the state that 'S'
+// began is complete.
 //
 // A reader that meets something else goes on at the next multiple of 8 bytes
 // from which an entry can be read. An entry that is missing, or whose value
@@ -47,6 +49,7 @@ const (
 	entryRemove  = 'X'
 	entryDamaged = 'B'
 	entryUnknown = 'U'
+	entryLag     = 'W'
 	entryEnd     = 'E'
 
 	entryHeader = 32
@@ -91,7 +94,7 @@ func sumOf(parts ...[]byte) (sum uint32) {
 // if there is none.
 func decodeEntry(b []byte, id [16]byte) (e entry, size int) {
 	le := binary.LittleEndian
-	if len(b) < entryHeader || b[1] != journalVersion || bytes.IndexByte([]byte("SPDLXBUE"), b[0]) < 0 {
+	if len(b) < entryHeader || b[1] != journalVersion || bytes.IndexByte([]byte("SPDLXBUWE"), b[0]) < 0 {
 		return e, 0
 	}
 	key, value := int(le.Uint16(b[2:])), int(le.Uint32(b[4:]))
@@ -153,6 +156,7 @@ type records struct {
 	unknown int             // damaged entries whose key cannot be told
 	logs    map[uint64]bool
 	removed map[uint64]bool // logs whose content may still be there
+	lag     uint64          // see entryLag
 	next    uint64          // number of the next entry
 }
 
@@ -207,6 +211,10 @@ func (r *records) apply(e *entry) {
 		delete(r.values, e.key)
 	case entryUnknown:
 		r.unknown++
+	case entryLag:
+		if r.lag = lagBytes; !e.bad && len(e.value) == 8 {
+			r.lag = binary.LittleEndian.Uint64(e.value)
+		}
 	case entryLog, entryRemove:
 		if len(e.key) != 8 {
 			r.unknown++
@@ -240,6 +248,9 @@ func (r *records) snapshot() []entry {
 	}
 	for range r.unknown {
 		out = append(out, entry{typ: entryUnknown})
+	}
+	if r.lag > 0 {
+		out = append(out, entry{typ: entryLag, value: binary.LittleEndian.AppendUint64(nil, r.lag)})
 	}
 	return out
 }

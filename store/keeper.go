@@ -253,6 +253,13 @@ func (k *keeper) panes() []uint64 {
 	return sortedKeys(k.state.logs)
 }
 
+// lag is how much of a log a power cut may have taken beyond what was in flight.
+func (k *keeper) lag() uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.state.lag
+}
+
 // excised says that nothing is left of a removed log.
 func (k *keeper) excised(pane uint64) {
 	k.mu.Lock()

@@ -28,7 +28,8 @@ type Log struct {
 
 	mu       sync.Mutex
 	end      Pos   // behind the last frame appended
-	durable  Pos   // behind the last frame known to be on disk
+	durable  Pos   // behind the last frame that survives the process
+	synced   Pos   // and, under Options.SyncEvery, the machine
 	span     Pos   // where the current span began
 	needFull bool  // a full checkpoint must come before anything else
 	removed  bool  // nothing of the log is to be written any more
@@ -211,7 +212,8 @@ func (l *Log) End() Pos {
 }
 
 // Durable is the offset up to which the log survives a crash of the process
-// and, but for lies of the disk, of the machine.
+// and, but for lies of the disk, of the machine; of the machine not with
+// Options.SyncEvery, see Synced.
 func (l *Log) Durable() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -229,6 +231,24 @@ func (l *Log) Waiting() int64 {
 		}
 	}
 	return 0
+}
+
+// Synced is the offset up to which the log survives a power cut too: Durable,
+// but with Options.SyncEvery up to so much behind it.
+func (l *Log) Synced() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.s.deferral == nil || l.durable.Before(l.synced) {
+		return l.durable.Offset
+	}
+	return l.synced.Offset
+}
+
+// syncedTo says that the log is synced up to at.
+func (l *Log) syncedTo(at Pos) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.synced = at
 }
 
 // NeedsFull reports whether the next thing appended must be a full

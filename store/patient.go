@@ -34,6 +34,8 @@ type patientFS struct {
 	fail func(error)
 	// ballast is nil if there is none; set before the store is open.
 	ballast *ballast
+	// deferral puts off the syncs of WALs; nil if there is none.
+	deferral *deferral
 	// fullSince is when the disk was found full (ns since the epoch), 0 while
 	// it is not. Written by whoever waits.
 	fullSince atomic.Int64
@@ -156,7 +158,11 @@ func (p *patientFS) open(name string, op func() (vfs.File, error)) (f vfs.File, 
 	if err != nil {
 		return nil, err
 	}
-	return &patientFile{p: p, base: f, wal: wal}, nil
+	f = &patientFile{p: p, base: f, wal: wal}
+	if p.deferral != nil && strings.HasSuffix(name, walSuffix) {
+		f = p.deferral.open(f)
+	}
+	return f, nil
 }
 
 // Create makes a new file. A manifest is made known to its directory at once:

@@ -26,8 +26,8 @@ const (
 // a second for the whole store.
 //
 // The order is: a span goes only if a durable full checkpoint begins the next
-// one; Oldest moves on first, then the keys go. A crash in between leaves more
-// than was asked for, never less.
+// one, and is synced if that was put off; Oldest moves on first, then the keys
+// go. A crash in between leaves more than was asked for, never less.
 type retainer struct {
 	s    *Store
 	stop chan struct{} // closed by Close
@@ -159,7 +159,14 @@ func (s *Store) evictBefore(l *Log, to Pos) error {
 	}
 	lo, _ := paneBounds(l.pane)
 	hi := spanKey(l.pane, to)
-	return s.guard(func() error { return s.excise(lo, hi) })
+	return s.guard(func() error {
+		if s.deferral != nil {
+			if err := s.deferral.sync(); err != nil {
+				return err
+			}
+		}
+		return s.excise(lo, hi)
+	})
 }
 
 // OnEvict has told called from now on whenever the oldest bytes of a log go:
