@@ -97,6 +97,38 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
+// BenchmarkSyncEvery appends lines one by one, each durable before the next, with
+// a sync for each and with syncs put off; ratio is the time of the first in that of
+// the second.
+func BenchmarkSyncEvery(b *testing.B) {
+	const lines = 2000
+	appending := func(every time.Duration) time.Duration {
+		s := mustOpen(b, filepath.Join(b.TempDir(), "s"), Options{SyncEvery: every, Pace: -1})
+		defer mustClose(b, s)
+		l, err := s.Create(1)
+		if err != nil {
+			b.Fatal(err)
+		}
+		l.AppendCheckpoint(nil, true)
+		mustSync(b, l)
+		line := logLines(1)
+		start := time.Now()
+		for i := range int64(lines) {
+			l.Append(Output, Time{i, i}, line)
+			mustSync(b, l)
+		}
+		return time.Since(start)
+	}
+	var always, interval time.Duration
+	for range b.N {
+		always += appending(0)
+		interval += appending(time.Second)
+	}
+	b.ReportMetric(always.Seconds()/interval.Seconds(), "ratio")
+	b.ReportMetric(float64(interval.Microseconds())/float64(b.N)/lines, "µs/line")
+	b.ReportMetric(0, "ns/op")
+}
+
 // BenchmarkRead reads a long log through, in MB/s.
 func BenchmarkRead(b *testing.B) {
 	s, l := longLog(b, 64<<20)

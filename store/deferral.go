@@ -27,7 +27,7 @@ type deferral struct {
 	stop  chan struct{} // closed by Close
 	done  chan struct{} // closed when run has returned
 
-	syncing sync.Mutex // held while the disk syncs; before mu
+	turn chan struct{} // holds one: whoever took it has the disk sync
 
 	mu     sync.Mutex
 	files  map[*walFile]bool // those that are open
@@ -38,13 +38,18 @@ type deferral struct {
 }
 
 func newDeferral(every time.Duration) *deferral {
-	return &deferral{
+	d := &deferral{
 		every: every,
 		dirty: make(chan struct{}, 1), now: make(chan struct{}, 1),
-		stop: make(chan struct{}), done: make(chan struct{}),
+		stop: make(chan struct{}), done: make(chan struct{}), turn: make(chan struct{}, 1),
 		files: make(map[*walFile]bool), logs: make(map[*Log]Pos), synced: make(chan struct{}),
 	}
+	d.turn <- struct{}{}
+	return d
 }
+
+// give ends a turn.
+func (d *deferral) give() { d.turn <- struct{}{} }
 
 // run is the goroutine that syncs. It ends when stop is closed or the store
 // fails; Close waits for done, or for the failure, since on a failed disk it is
@@ -79,8 +84,8 @@ func (d *deferral) run(failed <-chan struct{}) {
 // sync makes all that was written before it durable, whatever happens to the
 // machine.
 func (d *deferral) sync() error {
-	d.syncing.Lock()
-	defer d.syncing.Unlock()
+	<-d.turn
+	defer d.give()
 	d.mu.Lock()
 	files := make([]*walFile, 0, len(d.files))
 	for f := range d.files {
@@ -190,7 +195,7 @@ func (w *walFile) SyncData() error { return w.Sync() }
 // SyncTo is Sync.
 func (w *walFile) SyncTo(int64) (full bool, err error) { return true, w.Sync() }
 
-// syncNow syncs the file, if there is anything. d.syncing is held.
+// syncNow syncs the file, if there is anything; it is the caller's turn.
 func (w *walFile) syncNow() error {
 	w.d.mu.Lock()
 	written := w.written
@@ -210,8 +215,8 @@ func (w *walFile) syncNow() error {
 
 // Close syncs the file and closes it.
 func (w *walFile) Close() error {
-	w.d.syncing.Lock()
-	defer w.d.syncing.Unlock()
+	<-w.d.turn
+	defer w.d.give()
 	err := w.syncNow()
 	w.d.mu.Lock()
 	delete(w.d.files, w)

@@ -29,8 +29,9 @@
 //
 // Append copies into memory and returns. One goroutine, the committer, takes
 // what all logs have, encodes it in a pool of encoders shared by all panes and
-// commits it as one synced batch; then Durable moves on. Readers see a frame
-// from the moment Append returned. The ends of a log are derived from its keys
+// commits it as one synced batch; then Durable moves on. With Options.SyncEvery
+// the batch has left the process then, and Synced follows when the WAL is synced
+// (deferral.go). Readers see a frame from the moment Append returned. The ends of a log are derived from its keys
 // and its last record, never from separate state, so that after a crash it is
 // an exact prefix of what was appended, at least up to Durable.
 //
@@ -69,10 +70,11 @@
 //   - A frame holds at most 16 MiB, a checkpoint 256 MiB.
 //   - Of one log at most 4 MiB (Options.InFlight) plus 1 MiB (MaxBatch) are
 //     appended and not durable, if callers obey Room; an unclean stop loses at
-//     most that (Store.LossBound). There is no bound over all logs: a thousand
+//     most that (Store.LossBound), and a power cut with SyncEvery 8 MiB more. A
+//     disk that fails may lose as much as a power cut. There is no bound over all logs: a thousand
 //     panes that flood a disk that stands still hold 5 GiB.
 //   - Commits are 5 ms apart unless a pane floods, so Durable trails by 5 ms
-//     and one sync of the disk.
+//     and one sync of the disk; Synced by SyncEvery and one sync.
 //   - A quiet pane keeps up to 64 KiB uncompressed on disk, in up to 256 tails,
 //     until more comes or its span ends.
 //   - The disk cap may be exceeded by what one second adds, four memtables of 4
@@ -84,7 +86,7 @@
 //     KiB, or one record that is larger), of a table's index or footer all of
 //     the table (4 MiB at most), and about a hundred seeks, some ms, for each
 //     reader that comes by. If the last record of a log is damaged, what is
-//     appended comes 21 MiB behind it.
+//     appended comes 21 MiB behind it (29 if SyncEvery was ever set).
 //   - The daemon's records are kept in memory. A record is at most 16 MiB, its
 //     key 64 KiB. Put and Create cost two syncs, shared by those that wait.
 //   - Twelve files are open all the time, ten more for a moment, and as many tables

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/klauspost/compress/zstd"
@@ -28,6 +29,7 @@ type dump struct {
 	logs   map[uint64]bool
 	sealed int
 	tails  int
+	lag    uint64
 }
 
 func sum(b ...[]byte) uint32 {
@@ -49,7 +51,7 @@ func dumpStore(t *testing.T, dir string) dump {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	d := dump{map[uint64][]store.Frame{}, map[uint64][]string{}, map[string]string{}, map[uint64]bool{}, 0, 0}
+	d := dump{map[uint64][]store.Frame{}, map[uint64][]string{}, map[string]string{}, map[uint64]bool{}, 0, 0, 0}
 	for _, name := range []string{"records.a", "records.b"} {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
@@ -103,6 +105,8 @@ func (d *dump) journal(id, b []byte) error {
 			d.record[string(key)] = string(value)
 		case 'L':
 			d.logs[binary.BigEndian.Uint64(key)] = true
+		case 'W':
+			d.lag = le.Uint64(value)
 		}
 		b = b[(32+len(key)+len(value)+7)/8*8:]
 	}
@@ -179,12 +183,12 @@ func (d *dump) content(k, v []byte) error {
 
 func TestIndependentReader(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "s")
-	s, err := store.Open(dir, store.Options{SegmentBytes: 8 << 10})
+	s, err := store.Open(dir, store.Options{SegmentBytes: 8 << 10, SyncEvery: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
-	want := dump{map[uint64][]store.Frame{}, map[uint64][]string{}, map[string]string{"a": "1", "b/c": "2"}, map[uint64]bool{0: true, 1: true, 2: true}, 0, 0}
+	want := dump{map[uint64][]store.Frame{}, map[uint64][]string{}, map[string]string{"a": "1", "b/c": "2"}, map[uint64]bool{0: true, 1: true, 2: true}, 0, 0, 0}
 	for k, v := range want.record {
 		if err := s.Put(k, []byte(v)); err != nil {
 			t.Fatal(err)
@@ -228,6 +232,9 @@ func TestIndependentReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := dumpStore(t, dir)
+	if got.lag != 8<<20 {
+		t.Errorf("a power cut may take %d bytes more", got.lag)
+	}
 	if got.sealed == 0 || got.tails == 0 {
 		t.Errorf("%d segments, %d tails", got.sealed, got.tails)
 	}

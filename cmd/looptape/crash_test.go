@@ -43,8 +43,22 @@ func crashes(t *testing.T) int {
 // it; a cursor from before goes on.
 func TestKill9(t *testing.T) {
 	t.Parallel()
+	testKill9(t, newServer(t), crashes(t))
+}
+
+// TestKill9Interval: the same holds while the disk is synced only now and then.
+func TestKill9Interval(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
-	for round := range crashes(t) {
+	s.end(syscall.SIGTERM)
+	s.args = []string{"--sync", "interval=10s"}
+	s.start()
+	testKill9(t, s, (crashes(t)+1)/2)
+}
+
+func testKill9(t *testing.T, s *server, rounds int) {
+	t.Helper()
+	for round := range rounds {
 		c := s.client()
 		pids := filepath.Join(t.TempDir(), "pids")
 		flood := s.run(c, 80, 24, "sh", "-c", "echo $$ >>"+pids+"; exec seq 1 1000000000000")

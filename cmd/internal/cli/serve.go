@@ -23,6 +23,7 @@ import (
 
 func (a *app) serveCommand() *cobra.Command {
 	disk := size(4 << 30)
+	var sync policy
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the daemon in the foreground until SIGTERM or SIGINT",
@@ -39,8 +40,8 @@ func (a *app) serveCommand() *cobra.Command {
 			defer stop()
 			err = daemon.Serve(ctx, daemon.Config{
 				Dir: dir, Socket: daemon.ResolveSocket(a.socketFlag, dir),
-				DiskCap: uint64(disk),
-				Logger:  slog.New(slog.NewTextHandler(os.Stderr, nil)),
+				DiskCap: uint64(disk), SyncEvery: time.Duration(sync),
+				Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 			}, func() {})
 			if err != nil {
 				return &wire.Error{Code: "unavailable.daemon", Message: err.Error()}
@@ -49,6 +50,7 @@ func (a *app) serveCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().Var(&disk, "disk", "most that recordings may take on disk (at least 32M); beyond it the oldest go")
+	cmd.Flags().Var(&sync, "sync", "when recordings are synced to the disk: always, or at the latest every D (10ms to 1m), which kill -9 survives, but a power cut costs what came meanwhile")
 	return cmd
 }
 

@@ -31,7 +31,9 @@ type Config struct {
 	Socket string
 	// DiskCap is how many bytes the store may take on disk, see store.Options.
 	DiskCap uint64
-	Logger  *slog.Logger
+	// SyncEvery puts off the syncs of what is recorded, see store.Options.
+	SyncEvery time.Duration
+	Logger    *slog.Logger
 }
 
 // Server is a running daemon.
@@ -95,7 +97,7 @@ func Serve(ctx context.Context, c Config, ready func()) error {
 // openStore opens the store, on a full disk for reading only if it can.
 func openStore(c Config, tables int) (st *store.Store, readOnly bool, err error) {
 	path := filepath.Join(c.Dir, "store")
-	o := store.Options{Logger: c.Logger, DiskCap: c.DiskCap, Tables: tables}
+	o := store.Options{Logger: c.Logger, DiskCap: c.DiskCap, SyncEvery: c.SyncEvery, Tables: tables}
 	st, err = store.Open(path, o)
 	if errors.Is(err, syscall.ENOSPC) {
 		o.ReadOnly = true

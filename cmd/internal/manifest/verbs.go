@@ -99,7 +99,7 @@ var Verbs = []Verb{
 	{
 		Name: "pane.get", Summary: "Say what a pane is, runs and holds",
 		Right: Read, On: Pane,
-		Notes:  `What lies between durable and offset is what a crash would lose at this moment.`,
+		Notes:  `What lies between durable and offset is what a crash of the daemon would lose at this moment; so would a power cut, which under "serve --sync interval=D" takes a little more.`,
 		Params: []Param{paneParam("Pane to describe")},
 		Result: []Field{
 			{Name: "pane", Type: String},
@@ -114,7 +114,7 @@ var Verbs = []Verb{
 			screenField,
 			{Name: "epoch", Type: Integer},
 			{Name: "offset", Type: Integer, Summary: "Bytes of the stream that the terminal has been fed"},
-			{Name: "durable", Type: Integer, Summary: "Offset up to which a crash loses nothing"},
+			{Name: "durable", Type: Integer, Summary: "Offset up to which a crash of the daemon loses nothing"},
 			{Name: "oldest", Type: Integer, Summary: "Lowest offset that the log retains"},
 			{Name: "started", Type: Time},
 			{Name: "ended", Type: Time, Optional: true},
