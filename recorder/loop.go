@@ -196,11 +196,10 @@ func (l *loop) drain(limit int) {
 		l.rearm()
 	case l.exited:
 		l.close()
-		exits = true
 	default:
 		l.retry = time.After(hungUpPause)
 	}
-	if exits {
+	if exits && !l.closed {
 		l.tellExit()
 	}
 }
@@ -282,6 +281,7 @@ func (l *loop) close() {
 	l.closed, l.hot = true, false
 	l.hangUp()
 	l.observe(Observation{Kind: Closed})
+	l.tellExit()
 	l.wakeWaiters()
 	if !l.gap.open {
 		l.checkpoint()

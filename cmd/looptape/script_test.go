@@ -145,6 +145,8 @@ type paneInfo struct {
 	Oldest  uint64
 	Epoch   uint32
 	Screen  string
+	Cols    int
+	Rows    int
 }
 
 func getPane(dir, pane string) (p paneInfo, err error) {

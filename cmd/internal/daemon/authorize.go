@@ -34,7 +34,7 @@ func (s *Server) deny(r *request, verb *manifest.Verb) error {
 		s.logger.Error("a denial is not in the audit log", "err", err)
 	}
 	if r.caller.Revoked() {
-		return &wire.Error{Code: "denied.token", Message: "this token has been revoked"}
+		return errRevoked
 	}
 	return &wire.Error{
 		Code:    "denied." + string(right),
@@ -45,6 +45,8 @@ func (s *Server) deny(r *request, verb *manifest.Verb) error {
 		}{right, resource},
 	}
 }
+
+var errRevoked = &wire.Error{Code: "denied.token", Message: "this token has been revoked"}
 
 // longestID bounds what a denial and the audit log show of an id, in bytes. No
 // object has one half as long.

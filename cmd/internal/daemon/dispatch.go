@@ -37,6 +37,7 @@ var handlers = map[string]func(*Server, context.Context, *request) (any, error){
 	"pane.capture_since": (*Server).paneCaptureSince,
 	"pane.search":        (*Server).paneSearch,
 	"pane.export":        (*Server).paneExport,
+	"pane.attach":        (*Server).paneAttach,
 	"pane.verify":        (*Server).paneVerify,
 	"events":             (*Server).events,
 	"doctor":             (*Server).doctor,

@@ -14,7 +14,7 @@ func (s *Server) paneResize(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := w.live.Resize(ctx, p.Cols, p.Rows)
+	size, err := s.writers.resize(ctx, w.live, p.Cols, p.Rows)
 	return struct {
 		Offset uint64 `json:"offset"`
 		Epoch  uint32 `json:"epoch"`

@@ -49,6 +49,7 @@ type Server struct {
 	hub      *hub              // of events
 	tallies  map[string]*tally // of verbs; fixed
 	diskCap  uint64
+	writers  writers
 
 	// life ends when the daemon begins to stop: verbs that wait end with it.
 	life    context.Context

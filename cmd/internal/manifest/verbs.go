@@ -224,6 +224,7 @@ var Verbs = []Verb{
 		},
 		Failures: []Failure{noPane, damaged, {Code: "not_found.evicted", When: "the log lost its beginning to retention meanwhile"}},
 	},
+	paneAttach,
 	{
 		Name: "pane.verify", Summary: "Read all of a recording again and check it against its checksums, and its checkpoints against its replay",
 		Right: Manage, On: Pane, Streams: true, Effect: Reads,

@@ -29,6 +29,9 @@ type Takeover struct {
 // more; when serve returns, the connection is closed.
 func (c *Call) TakeOver(serve func(ctx context.Context, t *Takeover)) { c.takeOver = serve }
 
+// MaxFrame is what hello agreed on.
+func (c *Call) MaxFrame() int { return c.conn.max }
+
 // handOver runs a call that takes the connection over, on the reader's goroutine, so
 // that nothing behind it is read as a line. false means that the connection is over.
 func (c *conn) handOver(r request, in *frames) (goOn bool) {
@@ -74,15 +77,15 @@ func (c *conn) shut() {
 	}
 }
 
-// MaxFrame is what hello agreed on.
-func (t *Takeover) MaxFrame() int { return t.conn.max }
-
 // HangUp ends the connection, as if the client had gone away: serve's ctx ends, and
 // Read fails. It may be called from any goroutine.
 func (t *Takeover) HangUp() { t.conn.hangUp() }
 
 // Read reads what the client sends. It fails for good when ctx ends.
 func (t *Takeover) Read(p []byte) (int, error) { return t.in.Read(p) }
+
+// Interrupt ends the reading, now and later.
+func (t *Takeover) Interrupt() { t.conn.readUntil(time.Unix(1, 0)) }
 
 // Reserve waits until a whole max_frame of memory is reserved, as for a request.
 func (t *Takeover) Reserve(ctx context.Context) error {
