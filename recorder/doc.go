@@ -15,6 +15,9 @@
 //	streams  take what happens from a queue of at most 1 MiB each ([Pane.Subscribe]);
 //	         a batch is copied once for all of them, and not at all without any
 //
+// What happens besides, such as titles, bells and the exit, is told on the loop
+// ([Config.Observe]), and a flood of it at a limited rate, with its number.
+//
 // A batch is what can be read without waiting, at most 256 KiB. The loop
 // appends it to the log, then feeds it to the Terminal: an offset that anybody
 // sees is in the log. While the log has no room for more, the loop stops

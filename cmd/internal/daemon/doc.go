@@ -28,5 +28,11 @@
 // were live are continued by a gap and a mark when they are first touched. A
 // respawn makes a live pane of an archive again (respawn.go).
 //
+// # Events
+//
+// What happens goes from the loops of the panes, the store and the verbs to the hub
+// (hub.go), which numbers it and keeps the newest 8192. Who follows takes it from
+// there: a client that does not read holds up nobody. A verb that reads causes none.
+//
 // The package reads no terminal and no log by itself: package capture does.
 package daemon

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -105,5 +107,30 @@ func TestMarkExit(t *testing.T) {
 		if got := markExit(text); got != nil {
 			t.Errorf("%q: %d", text, *got.Code)
 		}
+	}
+}
+
+// TestEventFrame: the longest event fits the smallest frame.
+func TestEventFrame(t *testing.T) {
+	d := startSubject(t)
+	d.must("session.create", map[string]any{"name": strings.Repeat(`"`, 3000)}, nil)
+	argv := []string{"sh", "-c", `printf '\033]2;%s\a\033]7;%s\a' "$1" "$1"`, "sh", strings.Repeat(`"`, 1024)}
+	d.must("window.create", map[string]any{"session": "s0", "argv": argv}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	longest := 0
+	_, err := d.clients[2].Stream(ctx, "events", map[string]any{"after": 0}, func(raw json.RawMessage) error {
+		var e event
+		err := json.Unmarshal(raw, &e)
+		if err == nil && e.Event == evCwd {
+			longest = len(*e.Data.Cwd)
+		}
+		if err == nil && e.Event == evClosed {
+			err = errEnough
+		}
+		return err
+	})
+	if err == nil || err.Error() != errEnough.Error() || longest != 1024 {
+		t.Errorf("the longest is %d bytes: %v", longest, err)
 	}
 }

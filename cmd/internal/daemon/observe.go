@@ -8,6 +8,7 @@ import (
 
 	"looptape/cmd/internal/grant"
 	"looptape/cmd/internal/manifest"
+	"looptape/cmd/internal/wire"
 	"looptape/recorder"
 )
 
@@ -15,6 +16,18 @@ import (
 func newEvent(o grant.Object, kind string, at time.Time, data eventData) event {
 	id := map[manifest.Kind]string{manifest.Session: o.Session, manifest.Window: o.Window, manifest.Pane: o.Pane}[o.Kind]
 	return event{TS: at, Event: kind, Resource: string(o.Kind) + ":" + id, Data: &data, about: o}
+}
+
+// maxName is how long the name of a session may be, as JSON, to be in an event: an
+// event has to fit the smallest frame, and 8192 of them are kept.
+const maxName = 1024
+
+// shortName is a name for an event, empty if it is too long for one.
+func shortName(name string) string {
+	if wire.StringLen(name) > maxName {
+		return ""
+	}
+	return name
 }
 
 // paneEvents tells what happens to one pane, and counts for doctor. A pane has it

@@ -17,7 +17,7 @@ func (s *Server) sessionCreate(_ context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.hub.publish(newEvent(made.object(), evCreated, made.Created, eventData{Name: made.Name}))
+	s.hub.publish(newEvent(made.object(), evCreated, made.Created, eventData{Name: shortName(made.Name)}))
 	return struct {
 		Session string `json:"session"`
 		Name    string `json:"name"`

@@ -13,11 +13,17 @@ func (s *Server) sessionKill(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now().UTC()
-	if err := s.registry.updateSession(found.ID, func(se *session) { se.Killed = &now }); err != nil {
+	now, first := time.Now().UTC(), false
+	if err := s.registry.updateSession(found.ID, func(se *session) {
+		if first = se.Killed == nil; first {
+			se.Killed = &now
+		}
+	}); err != nil {
 		return nil, err
 	}
-	s.hub.publish(newEvent(found.object(), evClosed, now, eventData{}))
+	if first {
+		s.hub.publish(newEvent(found.object(), evClosed, now, eventData{}))
+	}
 	var kills sync.WaitGroup
 	var mu sync.Mutex
 	for _, w := range s.registry.allWindows() {

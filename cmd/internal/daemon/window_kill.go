@@ -19,11 +19,17 @@ func (s *Server) windowKill(ctx context.Context, r *request) (any, error) {
 
 // killWindow closes a window and ends its program, if it has one.
 func (s *Server) killWindow(ctx context.Context, w window) error {
-	now := time.Now().UTC()
-	if err := s.registry.updateWindow(w.ID, func(w *window) { w.Killed = &now }); err != nil {
+	now, first := time.Now().UTC(), false
+	if err := s.registry.updateWindow(w.ID, func(w *window) {
+		if first = w.Killed == nil; first {
+			w.Killed = &now
+		}
+	}); err != nil {
 		return err
 	}
-	s.hub.publish(newEvent(w.object(manifest.Window), evClosed, now, eventData{}))
+	if first {
+		s.hub.add(&w.events.queue, newEvent(w.object(manifest.Window), evClosed, now, eventData{}))
+	}
 	w, _ = s.registry.pane(w.Pane.ID) // it may have been respawned meanwhile
 	if w.live == nil {
 		return nil

@@ -23,7 +23,7 @@ var events = Verb{
 			{Name: "session", Type: String, Optional: true, Summary: "created: what the window or pane is in"},
 			{Name: "window", Type: String, Optional: true},
 			{Name: "pane", Type: String, Optional: true},
-			{Name: "name", Type: String, Optional: true, Summary: "Of a session that is created"},
+			{Name: "name", Type: String, Optional: true, Summary: "Of a session that is created, if it takes at most 1024 bytes as JSON"},
 			{Name: "offset", Type: Integer, Optional: true, Summary: "Offset of the stream behind what happened; of a closed gap its end"},
 			{Name: "count", Type: Integer, Optional: true, Summary: "bell, title, cwd, command: the event stands for so many of its kind, and is the last of them; 1 if absent. 64 come singly, then ten a second"},
 			{Name: "title", Type: String, Optional: true},
