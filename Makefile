@@ -48,4 +48,4 @@ demo: tools build ## the whole story on a real program, in under a minute
 	@sh demo.sh bin/looptape
 
 tools:
-	@sh .ci/tools bash jq vim less git script ps
+	@sh .ci/tools bash zsh jq vim less git script ps

@@ -56,8 +56,8 @@ func (p *tape) View(_ context.Context, read func(*replay.Terminal, bool)) error 
 	read(p.term, p.closed)
 	return nil
 }
-func (p *tape) Await(context.Context, uint64) error { return nil }
-func (p *tape) Log() *store.Log                     { return p.log }
+func (p *tape) Await(context.Context, store.Pos) error { return nil }
+func (p *tape) Log() *store.Log                        { return p.log }
 
 func (p *tape) checkpoint() {
 	p.log.AppendCheckpoint(checkpoint.Encode(nil, p.term.State()), true)

@@ -92,3 +92,12 @@ func cursorError(reason, message string) error {
 
 // errOtherPane says that a cursor belongs to another pane than the one named.
 var errOtherPane = cursorError("pane", "the cursor belongs to another pane")
+
+// errRespawned says that a cursor belongs to a program that another took the place of.
+var errRespawned = &Error{"conflict.respawned", "the cursor is from before the pane was respawned: start again without a cursor", nil}
+
+// errTwoPlaces says that both a cursor and an offset are given.
+var errTwoPlaces = &Error{"invalid_params.since", "since cannot be combined with cursor", struct {
+	Param  string `json:"param"`
+	Reason string `json:"reason"`
+}{"since", "exclusive"}}

@@ -3,8 +3,9 @@
 //
 // A pane is read through two things, its Terminal between two batches and its
 // log ([Pane]); the live pane and the archive look alike from here. Rows come
-// from the Terminal ([Screen], [Rows]), the stream from the log ([Since]), and
-// an export is a replay of the log ([Export]).
+// from the Terminal ([Screen], [Rows]), the stream from the log ([Since], [Wait],
+// [Commands]); a past screen ([At]), a search ([Search]) and an export ([Export]) are
+// replays of the log.
 //
 // The package holds the selection and paging rules of seed 000, sections 3 to
 // 6, the text filter and the cursors of capture_since (contract.md, section 7),
@@ -26,8 +27,9 @@ type Pane interface {
 	// View calls read with the Terminal at one instant; read must not keep it.
 	// closed says that the pane can write no more.
 	View(ctx context.Context, read func(t *replay.Terminal, closed bool)) error
-	// Await returns when the stream reaches behind offset or is closed.
-	Await(ctx context.Context, offset uint64) error
+	// Await returns when the stream goes on behind at.Offset, when there is a frame
+	// at.Seq, or when no more can come.
+	Await(ctx context.Context, at store.Pos) error
 	// Log is the log of the pane.
 	Log() *store.Log
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -126,10 +127,7 @@ func (q *SinceRequest) fitFrame() {
 func (s *since) place() (known bool, err error) {
 	switch {
 	case s.q.Cursor != nil && s.q.Since != nil:
-		return false, &Error{"invalid_params.since", "since cannot be combined with cursor", struct {
-			Param  string `json:"param"`
-			Reason string `json:"reason"`
-		}{"since", "exclusive"}}
+		return false, errTwoPlaces
 	case s.q.Since != nil:
 		s.r.From = *s.q.Since
 		s.begun = s.q.Since
@@ -169,7 +167,7 @@ func (s *since) lookAt(ctx context.Context) error {
 		return err
 	}
 	if s.cursor != nil && s.cursor.Generation != s.generation {
-		return &Error{"conflict.respawned", "the cursor is from before the pane was respawned: start again without a cursor", nil}
+		return errRespawned
 	}
 	return nil
 }
@@ -209,7 +207,7 @@ func (s *since) stream(ctx context.Context) error {
 	}
 	if s.r.From == s.r.End && !s.closed && s.q.WaitMS > 0 {
 		wait, cancel := context.WithTimeout(ctx, time.Duration(s.q.WaitMS)*time.Millisecond)
-		err := s.pane.Await(wait, s.r.From)
+		err := s.pane.Await(wait, store.Pos{Offset: s.r.From, Seq: math.MaxUint64})
 		cancel()
 		if err != nil && ctx.Err() != nil {
 			return ctx.Err()

@@ -109,3 +109,15 @@ func frameAt(log *store.Log, offset uint64) (store.Pos, error) {
 	}
 	return f.Pos, err
 }
+
+// lexerAt is the lexer as it was at a checkpoint, as far as a text filter goes.
+func lexerAt(log *store.Log, c store.Checkpoint) (l replay.Lexer, err error) {
+	state, err := checkpoint.Decode(c.Blob)
+	if err == nil {
+		err = l.SetState(append([]byte{state.Lexer.Phase}, state.Lexer.Held...))
+	}
+	if err != nil {
+		err = &store.DamagedError{Pane: log.Pane(), Offset: c.Offset, Err: err}
+	}
+	return l, err
+}

@@ -58,8 +58,8 @@ type loop struct {
 
 	watch watch
 
-	waiters map[chan struct{}]uint64 // closed once the stream is behind the offset
-	streams []*Stream                // of the subscribers
+	waiters map[chan struct{}]store.Pos // closed once the stream or the log is behind it
+	streams []*Stream                   // of the subscribers
 
 	resize      [2]int // cols and rows that are due
 	resizeDue   <-chan time.Time
@@ -74,7 +74,7 @@ func newLoop(p *Pane, pty *master, term *replay.Terminal, observe func(Observati
 		reaped:   p.child.reaped,
 		schedule: schedule{distance: distances},
 		watch:    watch{tell: observe},
-		waiters:  make(map[chan struct{}]uint64),
+		waiters:  make(map[chan struct{}]store.Pos),
 	}
 	if observe != nil {
 		term.SetEventSink(l.watch.event)
@@ -155,6 +155,9 @@ func (l *loop) step() {
 	case <-l.watch.due:
 		l.watch.release(l.now().Mono)
 	}
+	if len(l.waiters) > 0 {
+		l.wakeWaiters()
+	}
 }
 
 // drain records what can be read without waiting, at most limit bytes, and then
@@ -229,7 +232,6 @@ func (l *loop) record(batch []byte) {
 	} else {
 		l.maybeCheckpoint()
 	}
-	l.wakeWaiters()
 }
 
 // now is the time of a frame.
@@ -257,8 +259,9 @@ func (l *loop) append(kind store.Kind, data []byte) {
 }
 
 func (l *loop) wakeWaiters() {
-	for waiter, offset := range l.waiters {
-		if l.closed || l.term.Offset() > offset {
+	frames := l.pane.log.End().Seq
+	for waiter, at := range l.waiters {
+		if l.closed || l.term.Offset() > at.Offset || frames > at.Seq {
 			close(waiter)
 			delete(l.waiters, waiter)
 		}
@@ -282,7 +285,6 @@ func (l *loop) close() {
 	l.hangUp()
 	l.observe(Observation{Kind: Closed})
 	l.tellExit()
-	l.wakeWaiters()
 	if !l.gap.open {
 		l.checkpoint()
 		l.over = true

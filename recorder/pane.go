@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -186,13 +187,15 @@ func (p *Pane) guard(read func()) (err error) {
 // Await returns when the stream reaches behind offset, when no more can come or
 // the pane is no longer recorded, or when ctx ends.
 func (p *Pane) Await(ctx context.Context, offset uint64) error {
+	return p.AwaitFrame(ctx, store.Pos{Offset: offset, Seq: math.MaxUint64})
+}
+
+// AwaitFrame is Await for the stream to reach behind at.Offset, or the log to have the
+// frame at.Seq: also a mark, which takes no bytes.
+func (p *Pane) AwaitFrame(ctx context.Context, at store.Pos) error {
 	arrived := make(chan struct{})
 	err := p.do(ctx, func(l *loop) error {
-		if l.closed || l.term.Offset() > offset {
-			close(arrived)
-		} else {
-			l.waiters[arrived] = offset
-		}
+		l.waiters[arrived] = at
 		return nil
 	})
 	if errors.Is(err, ErrStopped) {

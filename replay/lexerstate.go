@@ -36,6 +36,10 @@ func (l *Lexer) SetState(b []byte) error {
 	return nil
 }
 
+// Ground says that no sequence and no string is under way; an unfinished character
+// may be.
+func (l *Lexer) Ground() bool { return l.phase == ground }
+
 func (l *Lexer) export() checkpoint.Lexer {
 	s := checkpoint.Lexer{Phase: uint8(l.phase)}
 	s.Held = append(s.Held, l.Held()...)

@@ -32,6 +32,8 @@ var printers = map[string]func(w, notes io.Writer, result []byte) error{
 	"pane.capture_since": printSince,
 	"skill":              printField("text"),
 	"pane.search":        printMatches,
+	"pane.wait":          printWait,
+	"pane.commands":      printCommands,
 }
 
 // itemPrinters print the items of some streams for a person. The items of all others

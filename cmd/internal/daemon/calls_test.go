@@ -222,6 +222,9 @@ func tame(v *manifest.Verb, params map[string]json.RawMessage) {
 	if _, given := params["wait_ms"]; v.Name == "events" && !given {
 		params["wait_ms"] = json.RawMessage("0") // else it goes on for ever
 	}
+	if _, given := params["timeout_ms"]; v.Name == "pane.wait" && !given {
+		params["timeout_ms"] = json.RawMessage("20")
+	}
 	for name, raw := range params {
 		var n int64
 		if strings.HasSuffix(name, "_ms") && json.Unmarshal(raw, &n) == nil && n > 50 && n <= 600000 {

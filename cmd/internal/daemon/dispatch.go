@@ -36,6 +36,8 @@ var handlers = map[string]func(*Server, context.Context, *request) (any, error){
 	"pane.capture_rows":  (*Server).paneCaptureRows,
 	"pane.capture_since": (*Server).paneCaptureSince,
 	"pane.search":        (*Server).paneSearch,
+	"pane.wait":          (*Server).paneWait,
+	"pane.commands":      (*Server).paneCommands,
 	"pane.export":        (*Server).paneExport,
 	"pane.attach":        (*Server).paneAttach,
 	"pane.verify":        (*Server).paneVerify,

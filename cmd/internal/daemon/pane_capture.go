@@ -6,6 +6,7 @@ import (
 	"looptape/capture"
 	"looptape/cmd/internal/wire"
 	"looptape/replay"
+	"looptape/store"
 )
 
 func (s *Server) paneCapture(ctx context.Context, r *request) (any, error) {
@@ -36,6 +37,6 @@ type waiting struct {
 }
 
 // Await is capture.Pane's; ctx is that of the wait.
-func (p waiting) Await(ctx context.Context, offset uint64) error {
-	return p.call.Wait(p.ctx, func() error { return p.Pane.Await(ctx, offset) })
+func (p waiting) Await(ctx context.Context, at store.Pos) error {
+	return p.call.Wait(p.ctx, func() error { return p.Pane.Await(ctx, at) })
 }

@@ -62,10 +62,10 @@ func (p source) View(ctx context.Context, read func(t *replay.Terminal, closed b
 }
 
 // Await is capture.Pane's: an archive writes no more.
-func (p source) Await(ctx context.Context, offset uint64) error {
+func (p source) Await(ctx context.Context, at store.Pos) error {
 	return p.now(func(w window) error {
 		if w.live != nil {
-			return w.live.Await(ctx, offset)
+			return w.live.AwaitFrame(ctx, at)
 		}
 		return nil
 	})

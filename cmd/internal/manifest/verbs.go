@@ -202,6 +202,8 @@ var Verbs = []Verb{
 	captureRows,
 	captureSince,
 	search,
+	wait,
+	commands,
 	{
 		Name: "pane.export", Summary: "Write out the recording of a pane",
 		Right: Read, On: Pane, Streams: true,

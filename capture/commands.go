@@ -1,0 +1,170 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"looptape/store"
+)
+
+// Bounds of one answer of commands.
+const (
+	commandsScan   = 64 << 20 // of the stream that are looked through
+	commandsWindow = 4 << 20  // of it at a time, from the end on
+)
+
+// CommandsRequest asks for the newest commands of a shell that marks them (OSC 133).
+type CommandsRequest struct {
+	Pane   string  `json:"pane"`
+	Limit  int     `json:"limit"`
+	Before *uint64 `json:"before"` // only commands whose end was marked by this offset; nil is all
+
+	Frame int `json:"-"` // bounds the size of the result as JSON, in bytes; 0 does not
+}
+
+// CommandsResult is an answer of commands, the oldest first. Those before From are for
+// the next answer, if there is More.
+type CommandsResult struct {
+	Pane     string    `json:"pane"`
+	Commands []Command `json:"commands"`
+	From     uint64    `json:"from"`
+	More     bool      `json:"more"`
+}
+
+// Command is a command of a shell. Its output are the bytes [Start, End) of the
+// stream; End is missing while it runs, Exit also where nobody knows it.
+type Command struct {
+	Start   uint64   `json:"start"`
+	End     *uint64  `json:"end,omitempty"`
+	Command string   `json:"command,omitempty"` // if the shell tells it
+	Exit    *int     `json:"exit,omitempty"`
+	Seconds *float64 `json:"duration_seconds,omitempty"`
+	Cwd     string   `json:"cwd,omitempty"`
+}
+
+// Commands returns the newest commands, as far back as 64 MiB of the stream reach.
+func Commands(ctx context.Context, p Pane, q CommandsRequest) (*CommandsResult, error) {
+	log := p.Log()
+	hi, past := log.End().Offset, false
+	if q.Before != nil && *q.Before < hi {
+		hi, past = *q.Before, true
+	}
+	r := &CommandsResult{Pane: q.Pane, From: hi}
+	var marks []mark
+	for lo := hi; ; {
+		r.Commands, r.From = pair(marks, lo, past)
+		r.More = lo > log.Oldest()
+		if len(r.Commands) > q.Limit || !r.More || hi-lo >= commandsScan {
+			r.keep(len(r.Commands) - q.Limit)
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		from := max(log.Oldest(), lo-min(lo, commandsWindow))
+		window, err := marksIn(log, from, lo)
+		if errors.Is(err, store.ErrEvicted) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		marks, lo = append(window, marks...), from
+	}
+	size := 256 + 2*len(q.Pane)
+	for i := len(r.Commands) - 1; i >= 0 && q.Frame > 0; i-- {
+		size += 256 + 2*(len(r.Commands[i].Command)+len(r.Commands[i].Cwd))
+		if size > q.Frame && i == len(r.Commands)-1 {
+			return nil, &Error{"unsupported.result_size", "a command alone does not fit the frame: connect with a larger max_frame", nil}
+		}
+		if size > q.Frame {
+			r.keep(i + 1)
+			break
+		}
+	}
+	return r, nil
+}
+
+// keep leaves the first n commands for the next answer.
+func (r *CommandsResult) keep(n int) {
+	if n > 0 {
+		r.From, r.More = r.Commands[n].Start, true
+		r.Commands = r.Commands[n:]
+	}
+}
+
+// pair makes commands of the marks behind the offset lo. A command that was begun in
+// front of lo is not among them; its end is in front of from. past says that there are marks
+// behind these.
+func pair(marks []mark, lo uint64, past bool) (commands []Command, from uint64) {
+	from = lo
+	commands = []Command{}
+	cwd, running := "", -1 // the command that runs
+	for i := range marks {
+		m := &marks[i]
+		switch m.kind {
+		case directory:
+			cwd = directoryOf(m.text)
+			continue
+		case inputStart:
+			continue
+		}
+		if running >= 0 {
+			commands[len(commands)-1].finish(&marks[running], m)
+		} else if m.kind == commandEnd && len(commands) == 0 {
+			from = m.end
+		}
+		running = -1
+		if m.kind == outputStart {
+			commands = append(commands, Command{Start: m.end, Command: commandLine(m.text), Cwd: cwd})
+			running = i
+		}
+	}
+	if running >= 0 && past {
+		commands = commands[:len(commands)-1]
+	}
+	return commands, from
+}
+
+// finish ends a command that was begun at one mark, at another.
+func (c *Command) finish(begin, end *mark) {
+	c.End = &end.start
+	took := float64(end.time.Wall-begin.time.Wall) / 1e9
+	if took >= 0 {
+		c.Seconds = &took
+	}
+	if end.kind != commandEnd {
+		return
+	}
+	code, _, _ := strings.Cut(end.text, ";")
+	if n, err := strconv.Atoi(code); err == nil && n >= 0 && n <= 255 {
+		c.Exit = &n
+	}
+}
+
+// commandLine is the command that the options of OSC 133 C tell: cmdline_url, which
+// is escaped as in a URL, or cmdline.
+func commandLine(options string) string {
+	for option := range strings.SplitSeq(options, ";") {
+		if text, ok := strings.CutPrefix(option, "cmdline_url="); ok {
+			if plain, err := url.PathUnescape(text); err == nil {
+				return strings.ToValidUTF8(plain, "\uFFFD")
+			}
+		}
+		if text, ok := strings.CutPrefix(option, "cmdline="); ok {
+			return strings.ToValidUTF8(text, "\uFFFD")
+		}
+	}
+	return ""
+}
+
+// directoryOf is the directory that OSC 7 names: the path of a file URI, else as it is.
+func directoryOf(text string) string {
+	if u, err := url.Parse(text); err == nil && u.Scheme == "file" {
+		text = u.Path
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}

@@ -1,0 +1,436 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"regexp"
+	"time"
+	"unicode/utf8"
+
+	"looptape/replay"
+	"looptape/store"
+)
+
+// WaitRequest says what to wait for, from where on. Nil is a parameter not given;
+// the ranges of the values are the manifest's.
+type WaitRequest struct {
+	Pane      string  `json:"pane"`
+	Cursor    *string `json:"cursor"`
+	Since     *uint64 `json:"since"`
+	Pattern   *string `json:"pattern"` // RE2, matched against each line of the filtered text
+	Exit      bool    `json:"exit"`
+	Command   bool    `json:"command"`
+	QuietMS   *int    `json:"quiet_ms"`
+	TimeoutMS int     `json:"timeout_ms"`
+
+	Frame int      `json:"-"` // bounds the size of the result as JSON, in bytes; 0 does not
+	Store [16]byte `json:"-"` // id of the store
+}
+
+// WaitResult says why a wait ended. The Cursor, at Offset, is where the next one goes
+// on without missing or repeating a match.
+type WaitResult struct {
+	Pane        string   `json:"pane"`
+	Reason      string   `json:"reason"` // pattern, exit, command, quiet or timeout
+	Matched     *Matched `json:"matched,omitempty"`
+	Exit        *int     `json:"exit,omitempty"` // of the command
+	Cursor      string   `json:"cursor"`
+	Offset      uint64   `json:"offset"`
+	Missed      bool     `json:"missed"`
+	MissedBytes uint64   `json:"missed_bytes"`
+}
+
+// Matched is the place in the stream that a wait ended with: the bytes [Start, End) of
+// what matches the pattern, in Line; or the output of the command, and what it was.
+type Matched struct {
+	Start uint64 `json:"start"`
+	End   uint64 `json:"end"`
+	Line  string `json:"line"`
+}
+
+// wait is a wait under way: a reader of the stream, which has looked at everything in
+// front of a position.
+type wait struct {
+	p       Pane
+	q       WaitRequest
+	r       *WaitResult
+	pattern *regexp.Regexp // nil without one
+
+	generation uint32 // of the program that is waited for
+
+	at     uint64    // everything in front of this offset was looked at
+	next   store.Pos // the frame to look at next
+	filter filter
+	text   []byte // reused
+	line   []byte // text since the last LF, at most replay.MaxLine
+	begin  anchor // where line begins
+	marks  markScan
+	ran    *mark // the last beginning of a command
+	ended  *mark // the end of a command
+	active time.Time
+}
+
+// anchor is a place in the stream: skip bytes of text behind an offset, at which the
+// filter was in a state.
+type anchor struct {
+	offset uint64
+	filter []byte
+	skip   int
+}
+
+// Wait returns when something happens behind a place in the stream, or the time is
+// over: the first that happens there, be it long past. The program's exit ends every
+// wait once nothing more can come.
+//
+// A pattern is matched against each line of the text of capture_since, as soon as it
+// is there; the last line also while it is incomplete. The errors are those of Since,
+// invalid_params.pattern, and invalid_params.wait.
+func Wait(ctx context.Context, p Pane, q WaitRequest) (*WaitResult, error) {
+	w := &wait{p: p, q: q, r: &WaitResult{Pane: q.Pane}}
+	if q.Pattern != nil {
+		var err error
+		if w.pattern, err = compile(*q.Pattern); err != nil {
+			return nil, err
+		}
+	}
+	if q.QuietMS != nil && *q.QuietMS > q.TimeoutMS {
+		return nil, &Error{"invalid_params.wait", "quiet_ms is above timeout_ms: the wait could never end by it", nil}
+	}
+	w.marks.found = w.mark
+	if err := w.place(ctx); err != nil {
+		return nil, err
+	}
+	return w.r, w.run(ctx)
+}
+
+// place finds where to begin.
+func (w *wait) place(ctx context.Context) error {
+	var cursor *Cursor
+	switch {
+	case w.q.Cursor != nil && w.q.Since != nil:
+		return errTwoPlaces
+	case w.q.Cursor != nil:
+		c, err := ParseCursor(*w.q.Cursor)
+		if err == nil && c.Pane != w.p.Log().Pane() {
+			err = errOtherPane
+		}
+		if err != nil {
+			return err
+		}
+		cursor = &c
+	}
+	var end uint64
+	if err := w.p.View(ctx, func(t *replay.Terminal, _ bool) { end, w.generation = t.Offset(), t.Generation() }); err != nil {
+		return err
+	}
+	from := end
+	switch {
+	case cursor != nil && cursor.Store != w.q.Store:
+		w.r.Missed = true
+	case cursor != nil && cursor.Generation != w.generation:
+		return errRespawned
+	case cursor != nil:
+		from = cursor.Offset
+		if err := w.filter.setState(cursor.Filter); err != nil {
+			return err
+		}
+	case w.q.Since != nil:
+		from = *w.q.Since
+	}
+	if from > end { // a place that this stream has not reached
+		w.r.Missed, from = true, end
+	}
+	return w.enter(from)
+}
+
+// enter goes on at an offset: behind the marks of a respawn that stand there, at the
+// oldest byte if it is no longer retained.
+func (w *wait) enter(offset uint64) error {
+	if oldest := w.p.Log().Oldest(); offset < oldest {
+		c, err := firstCheckpoint(w.p.Log())
+		if err != nil {
+			return err
+		}
+		w.miss(max(oldest, c.Offset) - offset)
+		if w.filter.lexer, err = lexerAt(w.p.Log(), c); err != nil {
+			return err
+		}
+		offset = max(oldest, c.Offset)
+	}
+	w.at = offset
+	w.restart()
+	r, err := w.p.Log().ReadOffset(offset)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	w.next = r.At()
+	for {
+		f, err := r.Next()
+		if errors.Is(err, io.EOF) || err == nil && f.End().Offset > offset {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if f.Kind == replay.MarkRespawn {
+			w.next = f.End()
+		}
+	}
+}
+
+// miss notes that bytes in front of what comes next are lost.
+func (w *wait) miss(bytes uint64) {
+	w.r.Missed = true
+	w.r.MissedBytes += bytes
+	w.filter.cr = false
+	w.filter.lexer.Reset()
+}
+
+// restart begins a line at the place where the wait is.
+func (w *wait) restart() {
+	w.line = w.line[:0]
+	w.begin = anchor{offset: w.at, filter: w.filter.appendState(nil)}
+}
+
+// run looks at what there is, and then waits for more, until something is found.
+func (w *wait) run(ctx context.Context) error {
+	w.active = time.Now()
+	deadline := w.active.Add(time.Duration(w.q.TimeoutMS) * time.Millisecond)
+	for {
+		before := w.at
+		done, err := w.look()
+		if errors.Is(err, store.ErrEvicted) {
+			err = w.enter(w.at)
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil || done {
+			return err
+		}
+		closed, err := w.skipOpenGap(ctx)
+		if err != nil {
+			return err
+		}
+		if closed {
+			return w.end("exit", w.at, w.filter.appendState(nil))
+		}
+		now := time.Now()
+		if w.at > before {
+			w.active = now
+		}
+		until := deadline
+		if w.q.QuietMS != nil {
+			if quiet := w.active.Add(time.Duration(*w.q.QuietMS) * time.Millisecond); !now.Before(quiet) {
+				return w.end("quiet", w.at, w.filter.appendState(nil))
+			} else if quiet.Before(until) {
+				until = quiet
+			}
+		}
+		if !now.Before(deadline) {
+			return w.timeout()
+		}
+		limited, cancel := context.WithDeadline(ctx, until)
+		err = w.p.Await(limited, w.next)
+		cancel()
+		if err != nil && (ctx.Err() != nil || limited.Err() == nil) {
+			return err
+		}
+	}
+}
+
+// skipOpenGap passes over what the pane has written, and the log has not. closed says
+// that the wait has looked at all that there can be.
+func (w *wait) skipOpenGap(ctx context.Context) (closed bool, err error) {
+	err = w.p.View(ctx, func(t *replay.Terminal, over bool) {
+		end := t.Offset()
+		if end > w.p.Log().End().Offset && end > w.at {
+			w.miss(end - w.at)
+			w.at = end
+			w.restart()
+		}
+		closed = over && w.at == end
+	})
+	return closed, err
+}
+
+// look looks at the frames that there are, until something is found.
+func (w *wait) look() (done bool, err error) {
+	r, err := w.p.Log().Read(w.next)
+	if err != nil {
+		return false, err
+	}
+	defer r.Close()
+	for {
+		f, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return w.match(w.line, math.MaxUint64)
+		}
+		if err != nil {
+			return false, err
+		}
+		from := max(w.at, f.Offset)
+		w.next = f.End()
+		switch f.Kind {
+		case store.Output:
+			if done, err = w.output(from, f.Data[min(from-f.Offset, uint64(len(f.Data))):], f.Time); done || err != nil {
+				return done, err
+			}
+		case store.Gap:
+			if end := f.End().Offset; end > from {
+				w.miss(end - from)
+				w.at = end
+				w.restart()
+			}
+		case replay.MarkExit, replay.MarkClosed, replay.MarkRestart, replay.MarkRespawn:
+			if f.Kind == replay.MarkExit && !w.q.Exit {
+				continue
+			}
+			if done, err = w.match(w.line, math.MaxUint64); done || err != nil {
+				return done, err
+			}
+			return true, w.end("exit", f.Offset, w.filter.appendState(nil))
+		}
+	}
+}
+
+// output looks at bytes of the stream.
+func (w *wait) output(at uint64, p []byte, t store.Time) (done bool, err error) {
+	w.marks.feed(at, p, t)
+	w.at = at + uint64(len(p))
+	before := anchor{offset: at, filter: w.filter.appendState(nil)}
+	w.filter.bytes, w.filter.lines = unlimited, unlimited
+	w.text, _ = w.filter.feed(w.text[:0], p)
+	limit := uint64(math.MaxUint64)
+	if w.q.Command && w.ended != nil {
+		limit = w.ended.start
+	}
+	for text := w.text; w.pattern != nil; {
+		line, rest, whole := bytes.Cut(text, []byte{'\n'})
+		if len(w.line) == 0 {
+			w.begin = before
+			w.begin.skip = len(w.text) - len(text)
+		}
+		w.line = append(w.line, line...)
+		if !whole && len(w.line) < replay.MaxLine {
+			break
+		}
+		if done, err = w.match(w.line, limit); done || err != nil {
+			return done, err
+		}
+		w.line, text = w.line[:0], rest
+		w.begin = before
+		w.begin.skip = len(w.text) - len(rest)
+	}
+	if w.q.Command && w.ended != nil {
+		return true, w.command()
+	}
+	return false, nil
+}
+
+// match ends the wait if the pattern is in a line, which begins at w.begin, and ends
+// there in front of a limit.
+func (w *wait) match(line []byte, limit uint64) (done bool, err error) {
+	if w.pattern == nil || len(line) == 0 {
+		return false, nil
+	}
+	m := w.pattern.FindIndex(line)
+	if m == nil {
+		return false, nil
+	}
+	start, end, state, err := w.locate(m[0], m[1])
+	if err != nil || end > limit {
+		return false, err
+	}
+	w.r.Matched = &Matched{Start: start, End: end, Line: string(line)}
+	return true, w.end("pattern", end, state)
+}
+
+// locate finds the bytes of the stream that the text [i, j) of the line stands in, and
+// the state of the filter behind them.
+func (w *wait) locate(i, j int) (start, end uint64, state []byte, err error) {
+	i, j = i+w.begin.skip, j+w.begin.skip
+	f := filter{bytes: unlimited, lines: unlimited}
+	if err := f.setState(w.begin.filter); err != nil {
+		return 0, 0, nil, err
+	}
+	start, end, state = w.begin.offset, w.begin.offset, w.begin.filter
+	if j == 0 {
+		return start, end, state, nil
+	}
+	clean, text, given := start-uint64(len(f.lexer.Held())), []byte(nil), 0 // a character that is cut
+	s := since{pane: w.p, r: &SinceResult{End: w.at}}
+	_, err = s.scan(w.begin.offset, unlimited, func(p []byte) int {
+		for k := range p {
+			text, _ = f.feed(text[:0], p[k:k+1])
+			end++
+			if given <= i && given+len(text) > i {
+				start = clean
+				// With a character may come what was due before it: a CR's LF, U+FFFD.
+				if c, n := utf8.DecodeRune(text[i-given:]); i-given+n == len(text) && c != utf8.RuneError {
+					start = end - uint64(n)
+				}
+			}
+			if given += len(text); given >= j {
+				if i == j {
+					start = end
+				}
+				state = f.appendState(nil)
+				return k
+			}
+			if f.lexer.Ground() {
+				clean = end - uint64(len(f.lexer.Held()))
+			}
+		}
+		return len(p)
+	})
+	return start, end, state, err
+}
+
+// mark notes what a shell says of its commands.
+func (w *wait) mark(m mark) {
+	switch {
+	case w.ended != nil:
+	case m.kind == outputStart:
+		w.ran = &m
+	case m.kind == commandEnd:
+		w.ended = &m
+	}
+}
+
+// command ends the wait with the end of a command.
+func (w *wait) command() error {
+	m := &Matched{Start: w.ended.start, End: w.ended.start}
+	var c Command
+	if w.ran != nil {
+		m.Start, m.Line = w.ran.end, commandLine(w.ran.text)
+		c.finish(w.ran, w.ended)
+	} else {
+		c.finish(w.ended, w.ended)
+	}
+	w.r.Matched, w.r.Exit = m, c.Exit
+	return w.end("command", w.ended.end, (&filter{}).appendState(nil)) // behind a sequence
+}
+
+// timeout ends the wait without a result. What has been begun of a line is looked at
+// again by the next one.
+func (w *wait) timeout() error {
+	if w.pattern == nil || len(w.line) == 0 {
+		return w.end("timeout", w.at, w.filter.appendState(nil))
+	}
+	_, at, state, err := w.locate(0, 0)
+	if err != nil {
+		return err
+	}
+	return w.end("timeout", at, state)
+}
+
+func (w *wait) end(reason string, offset uint64, state []byte) error {
+	w.r.Reason, w.r.Offset = reason, offset
+	w.r.Cursor = Cursor{Store: w.q.Store, Pane: w.p.Log().Pane(), Generation: w.generation, Offset: offset, Filter: state}.String()
+	return nil
+}

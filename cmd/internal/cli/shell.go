@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"embed"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// shells are the snippets, looptape.SHELL.
+//
+//go:embed shell
+var shells embed.FS
+
+func (a *app) shellIntegrationCommand() *cobra.Command {
+	names := []string{"bash", "zsh", "fish"}
+	return &cobra.Command{
+		Use:   "shell-integration bash|zsh|fish",
+		Short: "Print what makes a shell mark its commands",
+		Long: `Print what makes a shell mark its prompts, its commands and their exit codes (OSC
+133) and its directory (OSC 7). With the marks, 'looptape pane commands' lists
+what was run, and --command -1 reads the output of the last command.
+
+  bash  eval "$(looptape shell-integration bash)"     in ~/.bashrc
+  zsh   eval "$(looptape shell-integration zsh)"      in ~/.zshrc
+  fish  looptape shell-integration fish | source      in ~/.config/fish/config.fish`,
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: names,
+		RunE: func(_ *cobra.Command, args []string) error {
+			text, err := shells.ReadFile("shell/looptape." + args[0])
+			if err == nil {
+				_, err = fmt.Printf("%s", text)
+			}
+			return err
+		},
+	}
+}
