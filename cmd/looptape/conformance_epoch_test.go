@@ -112,6 +112,8 @@ func caseErased(r *rig) {
 			r.Errorf("%q begins epoch %d", same, now.Epoch)
 		}
 	}
+	r.erasedBehind(p)
+	page = r.rows(obj{"pane": p.pane})
 	for _, size := range [][2]int{{20, 5}, {21, 5}, {20, 4}} {
 		for range 2 { // the second time nothing changes
 			call[obj](r.s, r.c, "pane.resize", obj{"pane": p.pane, "cols": size[0], "rows": size[1]})
@@ -130,6 +132,35 @@ func caseErased(r *rig) {
 	}
 }
 
+// erasedBehind switches to the alternate screen, which has no history, and erases
+// from there that of the other one.
+func (r *rig) erasedBehind(p *program) {
+	r.Helper()
+	p.write("\x1bc" + strings.Repeat("a line\r\n", 10))
+	page := r.rows(obj{"pane": p.pane})
+	p.write("\x1b[?1049h" + strings.Repeat("\r\n", 10) + "other")
+	page = r.stale(page)
+	r.equal("the alternate screen", page.Lines, padded(20, "", "", "", "other"))
+	for _, again := range []string{"\x1b[?1049h", "\x1b[?47h", "\x1b[?1047h"} {
+		p.write(again)
+		now := r.rows(obj{"pane": p.pane})
+		if now.Epoch != page.Epoch || now.Screen != "alternate" || now.Bounds != (rowBounds{0, 0, 4}) {
+			r.Errorf("on the alternate screen %q: %.300s", again, now.text)
+		}
+	}
+	p.write("\x1b[3J")
+	page = r.stale(page)
+	if page.Screen != "alternate" || page.Bounds != (rowBounds{0, 0, 4}) {
+		r.Errorf("%.300s", page.text)
+	}
+	p.write("\x1b[?1049l")
+	page = r.stale(page)
+	if page.Screen != "primary" || page.Bounds != (rowBounds{0, 0, 4}) {
+		r.Errorf("%.300s", page.text)
+	}
+	r.equal("the screen without its history", page.Lines, padded(20, "a line", "a line", "a line", ""))
+}
+
 // caseEnded is case 22.
 func caseEnded(r *rig) {
 	file := filepath.Join(r.TempDir(), "text")
@@ -145,21 +176,33 @@ func caseEnded(r *rig) {
 	pinned := obj{"pane": pane, "epoch": ended.Epoch, "start": 3, "end": 7}
 	r.equal("pinned rows of an exited pane", r.rows(pinned).Lines, want[3:7])
 
+	lines := r.s.run(r.c, 30, 6, "sh", "-c", `cat "$1"; exec sleep 1000`, "sh", file)
+	r.s.until(r.c, lines, "written", func(i paneInfo) bool { return i.Durable == uint64(len(text)+strings.Count(text, "\n")) })
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		r.s.until(r.c, pane, "durable", func(i paneInfo) bool { return i.Durable == i.Offset })
-		if sig == syscall.SIGTERM {
-			r.restart()
-		} else {
-			r.s.end(sig)
-			r.s.start()
-			r.c = r.s.client()
-		}
+		r.restart(sig)
+		told := len(r.happened()) + 1
 		archived := r.rows(obj{"pane": pane})
 		r.equal(fmt.Sprintf("rows of an archive after %v", sig), archived.Lines, want)
 		if archived.Epoch <= ended.Epoch || archived.Offset < ended.Offset || archived.Screen != "primary" {
 			r.Errorf("an archive after %v: %.300s", sig, archived.text)
 		}
+		r.equal(fmt.Sprintf("rows of a pane that ran until %v", sig), r.rows(obj{"pane": lines}).Lines, want)
+		if caused := r.happened()[told:]; len(caused) > 0 { // although the first read puts a log in order
+			r.Errorf("reads of archives after %v caused %q", sig, caused)
+		}
 		r.stale(ended)
 		r.fails("not_found.rows", archived.bounds("future"), "pane.capture_rows", obj{"pane": pane, "epoch": archived.Epoch, "end": archived.Bounds.End + 1})
+	}
+	// What ran until a crash: the same rows, at an offset that nobody has seen.
+	crashed := r.s.run(r.c, 30, 6, "sh", "-c", `cat "$1"; exec sleep 1000`, "sh", file)
+	r.s.until(r.c, crashed, "written", func(i paneInfo) bool { return i.Durable == uint64(len(text)+strings.Count(text, "\n")) })
+	before := r.rows(obj{"pane": crashed})
+	r.restart(syscall.SIGKILL)
+	told := len(r.happened()) + 1
+	r.equal("rows of a pane that crashed", r.rows(obj{"pane": crashed}).Lines, want)
+	r.stale(before)
+	if caused := r.happened()[told:]; len(caused) > 0 {
+		r.Errorf("reads of a pane that crashed caused %q", caused)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"syscall"
 
 	"looptape/cmd/internal/manifest"
 )
@@ -202,6 +203,6 @@ func caseCanary(r *rig) {
 	r.callAs(owner, "pane.kill", obj{"pane": p.pane, "signal": "KILL"})
 	r.s.until(r.c, p.pane, "exited", exited)
 	r.everyRead(r.rows(obj{"pane": p.pane}), true)
-	r.restart()
+	r.restart(syscall.SIGTERM)
 	r.everyRead(r.rows(obj{"pane": p.pane}), true)
 }

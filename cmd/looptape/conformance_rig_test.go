@@ -36,6 +36,7 @@ type rig struct {
 	sessions map[caller]*mcp.ClientSession
 	told     []string // events, as JSON
 	heard    sync.WaitGroup
+	logs     []string // and events, of daemons that have ended
 }
 
 func newRig(t *testing.T, d driver) *rig {
@@ -80,12 +81,15 @@ func (r *rig) happened() (told []string) {
 	}
 }
 
-// restart ends the daemon and starts the next one.
-func (r *rig) restart() {
+// restart ends the daemon by a signal and starts the next one.
+func (r *rig) restart(sig syscall.Signal) {
 	r.Helper()
-	if err := r.s.end(syscall.SIGTERM); err != nil {
+	if err := r.s.end(sig); err != nil && sig == syscall.SIGTERM {
 		r.Fatalf("stop: %v\n%s", err, r.s.log)
 	}
+	r.heard.Wait()
+	r.logs = append(r.logs, r.s.log.String(), strings.Join(r.told, "\n"))
+	r.told = nil
 	r.s.start()
 	r.c = r.s.client()
 	r.subscribe()
@@ -240,7 +244,7 @@ func (r *rig) noLeaks() {
 	if err := r.s.end(syscall.SIGTERM); err != nil {
 		r.Errorf("stop: %v", err)
 	}
-	seek("the daemon's output", r.s.log.Bytes())
+	seek("the daemon's output", []byte(strings.Join(append(r.logs, r.s.log.String()), "\n")))
 	r.heard.Wait()
 	seek("events", []byte(strings.Join(r.told, "\n")))
 	err := filepath.WalkDir(r.s.dir, func(path string, d fs.DirEntry, err error) error {
@@ -315,7 +319,14 @@ func (p *program) write(text string) {
 func (p *program) fence() {
 	p.r.Helper()
 	call[obj](p.r.s, p.r.c, "pane.write", obj{"pane": p.pane, "text": "!"})
-	p.typed = append(p.typed, '!')
+	p.arrives("!")
+}
+
+// arrives waits until the program has read what was typed before and then text, and
+// nothing else.
+func (p *program) arrives(text string) {
+	p.r.Helper()
+	p.typed = append(p.typed, text...)
 	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
 		got, err := os.ReadFile(p.input)
 		if err == nil && bytes.Equal(got, p.typed) {
