@@ -43,6 +43,11 @@ var conformance = []struct {
 // or a program of the system, wrote.
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	for i, c := range conformance {
+		if c.number != i+1 || len(conformance) != 24 {
+			t.Fatalf("case %d comes as number %d of %d", c.number, i+1, len(conformance))
+		}
+	}
 	for _, d := range []driver{cliDriver{}, mcpDriver{}} {
 		for _, c := range conformance {
 			t.Run(fmt.Sprintf("%v/%02d", d, c.number), func(t *testing.T) {
