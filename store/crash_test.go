@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -225,9 +224,7 @@ func crashWorkload(t *testing.T, rig *crashRig, o Options, models []*model, mu *
 					t.Fatal(err)
 				}
 			case 0:
-				if err := logs[rng.IntN(len(logs))].Sync(context.Background()); err != nil {
-					t.Fatal(err)
-				}
+				mustCommit(t, logs[rng.IntN(len(logs))])
 			case 1:
 				if err := s.Put(fmt.Sprint("key", rng.IntN(5)), words(rng, 100)); err != nil {
 					t.Fatal(err)
@@ -236,7 +233,7 @@ func crashWorkload(t *testing.T, rig *crashRig, o Options, models []*model, mu *
 		}
 		if life == 0 && rng.IntN(2) == 0 {
 			for _, l := range logs {
-				mustSync(t, l)
+				mustCommit(t, l)
 			}
 		}
 		mustClose(t, s)

@@ -31,7 +31,7 @@ type deferral struct {
 
 	mu     sync.Mutex
 	files  map[*walFile]bool // those that are open
-	logs   map[*Log]Pos      // up to where they are written, if not synced
+	logs   map[*Log]extent   // how far they are written, if not synced
 	lag    int               // what was written since the last sync began
 	inSync int               // what the sync under way is for
 	synced chan struct{}     // closed when a sync ends; then there is a new one
@@ -42,7 +42,7 @@ func newDeferral(every time.Duration) *deferral {
 		every: every,
 		dirty: make(chan struct{}, 1), now: make(chan struct{}, 1),
 		stop: make(chan struct{}), done: make(chan struct{}), turn: make(chan struct{}, 1),
-		files: make(map[*walFile]bool), logs: make(map[*Log]Pos), synced: make(chan struct{}),
+		files: make(map[*walFile]bool), logs: make(map[*Log]extent), synced: make(chan struct{}),
 	}
 	d.turn <- struct{}{}
 	return d
@@ -51,19 +51,19 @@ func newDeferral(every time.Duration) *deferral {
 // give ends a turn.
 func (d *deferral) give() { d.turn <- struct{}{} }
 
-// run is the goroutine that syncs. It ends when stop is closed or the store
-// fails; Close waits for done, or for the failure, since on a failed disk it is
-// parked.
+// run is the goroutine that syncs. It ends when stop is closed, once it has synced
+// what there is, or when the store fails; Close waits for done, or for the failure,
+// since on a failed disk it is parked.
 func (d *deferral) run(failed <-chan struct{}) {
 	defer close(d.done)
 	t := time.NewTimer(d.every)
 	defer t.Stop()
-	for {
+	for stopping := false; !stopping; {
 		select {
 		case <-d.dirty:
 			t.Reset(d.every)
 		case <-d.stop:
-			return
+			stopping = true
 		case <-failed:
 			return
 		}
@@ -71,7 +71,7 @@ func (d *deferral) run(failed <-chan struct{}) {
 		case <-t.C:
 		case <-d.now:
 		case <-d.stop:
-			return
+			stopping = true
 		case <-failed:
 			return
 		}
@@ -92,7 +92,7 @@ func (d *deferral) sync() error {
 		files = append(files, f)
 	}
 	logs := d.logs
-	d.logs = make(map[*Log]Pos, len(logs))
+	d.logs = make(map[*Log]extent, len(logs))
 	d.inSync, d.lag = d.lag, 0
 	d.mu.Unlock()
 
@@ -101,8 +101,8 @@ func (d *deferral) sync() error {
 			return err
 		}
 	}
-	for l, at := range logs {
-		l.syncedTo(at)
+	for l, e := range logs {
+		l.syncedTo(e)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -117,14 +117,16 @@ func (d *deferral) sync() error {
 func (d *deferral) wrote(cm *commit, failed <-chan struct{}) bool {
 	d.mu.Lock()
 	for _, p := range cm.parts {
+		w := &p.log.written
 		for _, c := range p.chunks {
+			w.end, w.items = c.end(), w.items+uint64(len(c.frames)+len(c.cps))
 			d.lag += c.cost
 			// Offsets run on by what was lost, which no bound of bytes covers.
 			if n := len(c.frames); n > 0 && c.frames[n-1].kind == Gap {
 				d.lag += lagBytes + 1
 			}
 		}
-		d.logs[p.log] = p.chunks[len(p.chunks)-1].end()
+		d.logs[p.log] = *w
 	}
 	defer d.mu.Unlock()
 	if d.lag > lagBytes/2 {

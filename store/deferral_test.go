@@ -53,19 +53,19 @@ func TestSyncEvery(t *testing.T) {
 		}
 		s, l, m := newFed(t, faults.FS(), Options{SyncEvery: 10 * time.Second})
 		defer mustClose(t, s)
-		mustSync(t, l)
+		mustCommit(t, l)
 		time.Sleep(time.Minute)
 		began := syncs()
 		for _, text := range []string{"one", "two"} {
 			before := m.end.Offset
 			m.output(l, []byte(text))
-			mustSync(t, l)
+			mustCommit(t, l)
 			if l.Durable() != m.end.Offset || l.Synced() != before {
 				t.Errorf("written: durable %d, synced %d of %d", l.Durable(), l.Synced(), m.end.Offset)
 			}
 			time.Sleep(9 * time.Second)
 			m.output(l, []byte("more"))
-			mustSync(t, l)
+			mustCommit(t, l)
 			if l.Synced() != before {
 				t.Errorf("after 9 s: synced %d", l.Synced())
 			}
@@ -88,6 +88,38 @@ func TestSyncEvery(t *testing.T) {
 	})
 }
 
+// Sync does not put off: what it has returned for survives a power cut, also a
+// checkpoint without frames.
+func TestSyncIsNow(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	s, l, m := newFed(t, mem, Options{SyncEvery: time.Hour})
+	check := func() {
+		t.Helper()
+		cut, log := afterCut(t, mem)
+		if err := m.verify(log, m.end.Offset, true); err != nil {
+			t.Error(err)
+		}
+		if cp, err := log.Checkpoint(m.end); err != nil || cp.Pos != m.cps[len(m.cps)-1].Pos {
+			t.Error(cp, err)
+		}
+		mustClose(t, cut)
+	}
+	mustSync(t, l)
+	check()
+	for range 3 {
+		m.output(l, []byte("text"))
+		mustSync(t, l)
+		check()
+		m.checkpoint(l, []byte("state"), false)
+		mustSync(t, l)
+		check()
+	}
+	m.output(l, []byte("end"))
+	mustClose(t, s)
+	mustSync(t, l)
+	check()
+}
+
 // While a sync that was put off hangs, what a power cut can take stays within
 // the bound, which the stores that come after know, under whatever policy.
 func TestDeferredBound(t *testing.T) {
@@ -103,7 +135,7 @@ func TestDeferredBound(t *testing.T) {
 		}))
 		s, l, m := newFed(t, slow, Options{SyncEvery: time.Hour, Pace: -1})
 		m.output(l, []byte("this is synced"))
-		mustSync(t, l)
+		mustCommit(t, l)
 		time.Sleep(time.Hour + time.Second)
 		synctest.Wait()
 		hang.Store(true)
@@ -142,7 +174,7 @@ func TestDeferredBound(t *testing.T) {
 		}
 		hang.Store(false)
 		close(hung)
-		mustSync(t, l)
+		mustCommit(t, l)
 		if err := m.verify(l, m.end.Offset, true); err != nil {
 			t.Error(err)
 		}
@@ -157,7 +189,7 @@ func TestDeferredGap(t *testing.T) {
 	s, l, m := newFed(t, mem, Options{SyncEvery: time.Hour})
 	defer mustClose(t, s)
 	m.add(Frame{Pos: m.end, Kind: Gap, Lost: 1 << 40}, l.AppendGap(Time{}, 1<<40, nil))
-	mustSync(t, l)
+	mustCommit(t, l)
 	cut, log := afterCut(t, mem)
 	defer mustClose(t, cut)
 	if log.End() != m.end {
@@ -171,12 +203,12 @@ func TestDeferredEviction(t *testing.T) {
 	s, l, m := newFed(t, mem, Options{SyncEvery: time.Hour, EvictPace: time.Hour, SegmentBytes: 1000, Retain: 1, minRetain: 1})
 	defer mustClose(t, s)
 	m.spanOf(l, 10, 1000)
-	mustSync(t, l)
+	mustCommit(t, l)
 	if err := s.db.Flush(); err != nil { // the next span is in another WAL
 		t.Fatal(err)
 	}
 	m.spanOf(l, 10, 1000)
-	mustSync(t, l)
+	mustCommit(t, l)
 	if err := s.evict(); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +223,7 @@ func TestDeferredEviction(t *testing.T) {
 func TestDeferredSyncFails(t *testing.T) {
 	faults := NewFaults(vfs.NewMem())
 	s, l, m := newFed(t, faults.FS(), Options{SyncEvery: 10 * time.Millisecond})
-	mustSync(t, l)
+	mustCommit(t, l)
 	faults.Add(Fault{Op: FaultSync, Path: "*.log", Err: syscall.EIO, Count: 1})
 	m.output(l, []byte("lost, perhaps"))
 	<-s.Failed()
@@ -217,7 +249,7 @@ func TestDeferredDamage(t *testing.T) {
 	write := func(n int) {
 		for range n {
 			m.output(l, words(rngFor(1), 3<<10))
-			mustSync(t, l) // Pebble takes it for synced
+			mustCommit(t, l) // Pebble takes it for synced
 		}
 	}
 	for range 2 {

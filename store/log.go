@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -25,16 +24,18 @@ type Log struct {
 	// tail is what of the end of the log is not in a final segment yet. The
 	// committer's alone.
 	tail tail
+	// written is what was written, if syncs are put off. The committer's alone.
+	written extent
 
 	mu       sync.Mutex
-	end      Pos   // behind the last frame appended
-	durable  Pos   // behind the last frame that survives the process
-	synced   Pos   // and, under Options.SyncEvery, the machine
-	span     Pos   // where the current span began
-	needFull bool  // a full checkpoint must come before anything else
-	removed  bool  // nothing of the log is to be written any more
-	busy     bool  // it wrote much lately
-	clock    int64 // largest wall time appended
+	end      Pos    // behind the last frame appended
+	durable  Pos    // behind the last frame that survives the process
+	synced   extent // and, under Options.SyncEvery, the machine
+	span     Pos    // where the current span began
+	needFull bool   // a full checkpoint must come before anything else
+	removed  bool   // nothing of the log is to be written any more
+	busy     bool   // it wrote much lately
+	clock    int64  // largest wall time appended
 	pending  pending
 	waitC    chan struct{}
 	retain   uint64 // bytes to keep; 0 is the store's
@@ -164,42 +165,6 @@ func (l *Log) Err() error { return l.s.Err() }
 // RoomC receives after a commit that may have made room.
 func (l *Log) RoomC() <-chan struct{} { return l.room }
 
-// Sync returns once everything appended before the call is durable, or with
-// the error of ctx or of the store.
-func (l *Log) Sync(ctx context.Context) error {
-	l.mu.Lock()
-	target := l.pending.total
-	for l.pending.done < target {
-		if l.waitC == nil {
-			l.waitC = make(chan struct{})
-		}
-		waitC := l.waitC
-		l.mu.Unlock()
-		select {
-		case <-waitC:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-l.s.failed:
-			return l.s.Err()
-		case <-l.s.committer.done:
-			// Close commits everything, unless this came after it.
-			l.mu.Lock()
-			ok := l.pending.done >= target
-			l.mu.Unlock()
-			switch {
-			case ok:
-				return nil
-			case l.s.Err() != nil:
-				return l.s.Err()
-			}
-			return ErrClosed
-		}
-		l.mu.Lock()
-	}
-	l.mu.Unlock()
-	return nil
-}
-
 // Oldest is the offset at which the retained log begins, always that of a
 // full checkpoint (0 for an empty log).
 func (l *Log) Oldest() uint64 { return l.oldest.Load() }
@@ -209,15 +174,6 @@ func (l *Log) End() Pos {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.end
-}
-
-// Durable is the offset up to which the log survives a crash of the process
-// and, but for lies of the disk, of the machine; of the machine not with
-// Options.SyncEvery, see Synced.
-func (l *Log) Durable() uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.durable.Offset
 }
 
 // Waiting is the wall time of the oldest frame that is not durable yet (ns since the
@@ -231,24 +187,6 @@ func (l *Log) Waiting() int64 {
 		}
 	}
 	return 0
-}
-
-// Synced is the offset up to which the log survives a power cut too: Durable,
-// but with Options.SyncEvery up to so much behind it.
-func (l *Log) Synced() uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.s.deferral == nil || l.durable.Before(l.synced) {
-		return l.durable.Offset
-	}
-	return l.synced.Offset
-}
-
-// syncedTo says that the log is synced up to at.
-func (l *Log) syncedTo(at Pos) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.synced = at
 }
 
 // NeedsFull reports whether the next thing appended must be a full

@@ -183,7 +183,7 @@ func (s *Store) Log(pane uint64) (*Log, error) {
 	if err := s.view(pane, l.recover); err != nil {
 		return nil, err
 	}
-	l.synced = l.durable // Open flushed what it found
+	l.synced.end = l.durable // Open flushed what it found
 	s.logs[pane] = l
 	return l, nil
 }

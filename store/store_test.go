@@ -44,6 +44,17 @@ func mustSync(t testing.TB, l *Log) {
 	}
 }
 
+// mustCommit waits until what was appended is durable, but not until it is synced.
+func mustCommit(t testing.TB, l *Log) {
+	t.Helper()
+	l.mu.Lock()
+	target := l.pending.total
+	l.mu.Unlock()
+	if err := l.commit(context.Background(), target); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // readAll reads frames from r to the end, with data of their own.
 func readAll(t testing.TB, r *Reader) []Frame {
 	t.Helper()
