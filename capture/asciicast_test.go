@@ -19,23 +19,24 @@ import (
 	"looptape/store"
 )
 
-// castEvent is an event line of asciicast v3: seconds, code, data.
+// castEvent is an event line of an asciicast, with the time as v3 has it.
 type castEvent struct {
 	interval   float64
 	code, data string
 }
 
-// readCast reads a recording as the format's description says.
+// readCast reads a recording as the formats' descriptions say.
 func readCast(t *testing.T, b []byte) (cols, rows int, events []castEvent) {
 	t.Helper()
 	lines := bytes.Split(bytes.TrimSuffix(b, []byte{'\n'}), []byte{'\n'})
 	var header struct {
-		Version int
-		Term    struct{ Cols, Rows int }
+		Version, Width, Height int
+		Term                   struct{ Cols, Rows int }
 	}
-	if err := json.Unmarshal(lines[0], &header); err != nil || header.Version != 3 {
+	if err := json.Unmarshal(lines[0], &header); err != nil || header.Version != 2 && header.Version != 3 {
 		t.Fatalf("header %s: %v", lines[0], err)
 	}
+	before := 0.0
 	for _, l := range lines[1:] {
 		if !utf8.Valid(l) {
 			t.Fatalf("event %q", l)
@@ -44,7 +45,13 @@ func readCast(t *testing.T, b []byte) (cols, rows int, events []castEvent) {
 		if err := json.Unmarshal(l, &[]any{&e.interval, &e.code, &e.data}); err != nil {
 			t.Fatalf("event %s: %v", l, err)
 		}
+		if header.Version == 2 {
+			e.interval, before = e.interval-before, e.interval
+		}
 		events = append(events, e)
+	}
+	if header.Version == 2 {
+		return header.Width, header.Height, events
 	}
 	return header.Term.Cols, header.Term.Rows, events
 }
@@ -135,10 +142,10 @@ func apply(t *testing.T, term *replay.Terminal, frames []store.Frame) {
 }
 
 // castOf writes the frames behind the terminal, which is changed.
-func castOf(t *testing.T, term *replay.Terminal, frames []store.Frame) []byte {
+func castOf(t *testing.T, version int, term *replay.Terminal, frames []store.Frame) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	e := &asciicast{w: &b}
+	e := &asciicast{w: &b, version: version}
 	err := e.begin(term, frames[0])
 	for _, f := range frames {
 		if err == nil {
@@ -173,6 +180,9 @@ func TestCastPlays(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 9))
 				cols, rows := 2+r.IntN(30), 1+r.IntN(8)
 				frames := castFrames(r, 10+r.IntN(60), c.kinds...)
+				for frames[len(frames)-1].Kind == replay.MarkRestart { // which is left out there
+					frames = frames[:len(frames)-1]
+				}
 				term := replay.New(cols, rows, c.scrollback)
 				if c.late {
 					k := r.IntN(len(frames))
@@ -182,7 +192,7 @@ func TestCastPlays(t *testing.T) {
 				live := reopen(t, term)
 				apply(t, live, frames)
 				live.Feed([]byte("\x18")) // end writes an unfinished character
-				cast := castOf(t, term, frames)
+				cast := castOf(t, 2+int(seed%2), term, frames)
 				got := play(t, cast, c.scrollback)
 				got.Feed([]byte("\x18"))
 				if got, want := shown(got), shown(live); got != want {
@@ -218,7 +228,7 @@ func TestCastText(t *testing.T) {
 			for p := range slices.Chunk([]byte(in), size) {
 				frames = append(frames, store.Frame{Kind: store.Output, Data: p})
 			}
-			_, _, events := readCast(t, castOf(t, replay.New(80, 24, 0), frames))
+			_, _, events := readCast(t, castOf(t, 3, replay.New(80, 24, 0), frames))
 			got := ""
 			for _, e := range events {
 				got += e.data
@@ -240,16 +250,64 @@ func TestCastTimes(t *testing.T) {
 		{Kind: store.Output, Time: store.Time{Mono: 7_000_000_999}, Data: []byte("b")},
 		{Kind: replay.MarkExit, Time: store.Time{Mono: 8e9}, Data: replay.AppendExit(nil, replay.Exit{Signaled: true, Number: 9})},
 	}
-	cols, rows, events := readCast(t, castOf(t, term, frames))
+	cast := castOf(t, 3, term, frames)
+	cols, rows, events := readCast(t, cast)
 	if cols != 20 || rows != 4 {
 		t.Errorf("size %dx%d", cols, rows)
 	}
 	if len(events) == 0 || events[0].interval != 0 || events[0].code != "o" || !strings.Contains(events[0].data, "before") {
 		t.Fatalf("events %v", events)
 	}
+	if label := fmt.Sprintf("looptape: this begins at offset %d of the recording", len("before")); events[1] != (castEvent{0, "m", label}) {
+		t.Errorf("behind the snapshot %v", events[1])
+	}
 	want := []castEvent{{0, "o", "a"}, {0.5, "r", "10x3"}, {1.5, "o", "b"}, {1, "x", "137"}}
-	if !slices.Equal(events[1:], want) {
-		t.Errorf("events %v, want %v", events[1:], want)
+	if !slices.Equal(events[2:], want) {
+		t.Errorf("events %v, want %v", events[2:], want)
+	}
+}
+
+// TestCastLines: the lines as the descriptions of both formats have them, with what
+// JSON must escape and nothing else; and a restart only where something follows.
+func TestCastLines(t *testing.T) {
+	at := func(ms int64) store.Time {
+		return store.Time{Wall: 1_700_000_000_900_000_000 + ms*1e6, Mono: 77e9 + ms*1e6}
+	}
+	restart := store.Frame{Kind: replay.MarkRestart, Time: at(3000), Data: replay.AppendRestart(nil, 0)}
+	frames := []store.Frame{
+		{Kind: store.Output, Time: at(0), Data: []byte("a\"\\<&>\r\n\t\x1b\x7f\u2028\xff")},
+		{Kind: replay.MarkResize, Time: at(1000), Data: replay.AppendResize(nil, 10, 3)},
+		{Kind: replay.MarkExit, Time: at(2500), Data: replay.AppendExit(nil, replay.Exit{Number: 3})},
+		{Kind: replay.MarkClosed, Time: at(2600)},
+		restart,
+	}
+	text := `"a\"\\<&>\r\n\t\u001b\u007f` + "\u2028\ufffd" + `"`
+	for version, want := range map[int]string{
+		2: `{"version":2,"width":20,"height":4,"timestamp":1700000000,"command":"make 'a b'","title":"A <b>","env":{"TERM":"xterm-256color"}}` + "\n" +
+			`[0.000000, "o", ` + text + "]\n" + `[1.000000, "r", "10x3"]` + "\n" + `[2.500000, "m", "looptape: the program exited with status 3"]` + "\n",
+		3: `{"version":3,"term":{"cols":20,"rows":4,"type":"xterm-256color"},"timestamp":1700000000,"command":"make 'a b'","title":"A <b>"}` + "\n" +
+			`[0.000000, "o", ` + text + "]\n" + `[1.000000, "r", "10x3"]` + "\n" + `[1.500000, "x", "3"]` + "\n",
+	} {
+		var b bytes.Buffer
+		e := &asciicast{w: &b, version: version, header: CastHeader{Command: ShellQuote([]string{"make", "a b"}), Title: "A <b>", Term: "xterm-256color"}}
+		err := e.begin(replay.New(20, 4, 0), frames[0])
+		for _, f := range frames {
+			err = errors.Join(err, e.frame(f))
+		}
+		if err := errors.Join(err, e.end()); err != nil {
+			t.Fatal(err)
+		}
+		if b.String() != want {
+			t.Errorf("v%d:\n%swant\n%s", version, b.String(), want)
+		}
+		b.Reset()
+		if err := e.frame(store.Frame{Kind: store.Output, Time: at(4000), Data: []byte("again")}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, events := readCast(t, append([]byte(`{"version":3,"term":{"cols":1,"rows":1}}`+"\n"), b.Bytes()...)); len(events) != 3 ||
+			events[0].code != "m" || !strings.HasPrefix(events[0].data, "looptape: the recording ended at offset ") || events[1].code != "o" || events[2].data != "again" {
+			t.Errorf("v%d: behind a restart %v", version, events)
+		}
 	}
 }
 
@@ -319,7 +377,7 @@ func TestCastEvicted(t *testing.T) {
 		t.Errorf("the recording shows\n%slive\n%s", got, want)
 	}
 	_, _, events := readCast(t, b.Bytes())
-	if events[0].interval != 0 || events[0].code != "o" {
-		t.Errorf("the first event is %v", events[0])
+	if events[0].interval != 0 || events[0].code != "o" || events[1].data != fmt.Sprintf("looptape: this begins at offset %d of the recording", result.From) {
+		t.Errorf("the first events are %v", events[:2])
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"looptape/store"
 )
 
-// ExportRequest says what to export, in which format: text, raw or asciicast.
+// ExportRequest says what to export, in which format: text, raw, asciicast or asciicast-v2.
 type ExportRequest struct {
-	Pane    string   `json:"pane"`
-	Format  string   `json:"format"`
-	To      *uint64  `json:"to"` // offset to end at; nil is the end of the log
-	Command []string `json:"-"`  // what the pane runs, or ran last
+	Pane   string     `json:"pane"`
+	Format string     `json:"format"`
+	To     *uint64    `json:"to"` // offset to end at; nil is the end of the log
+	Header CastHeader `json:"-"`  // of an asciicast: of the program that runs, or ran last
 	// Begin is called before anything is written, with the offsets at which the
 	// export begins and ends.
 	Begin func(from, to uint64) error `json:"-"`
@@ -49,7 +49,9 @@ func Export(ctx context.Context, p Pane, q ExportRequest, w io.Writer) (*ExportR
 	case "raw":
 		format = &rawExport{w}
 	case "asciicast":
-		format = &asciicast{w: w, command: q.Command}
+		format = &asciicast{w: w, version: 3, header: q.Header}
+	case "asciicast-v2":
+		format = &asciicast{w: w, version: 2, header: q.Header}
 	default:
 		format = &transcript{w: w}
 	}
@@ -57,7 +59,7 @@ func Export(ctx context.Context, p Pane, q ExportRequest, w io.Writer) (*ExportR
 	if cast, ok := format.(*asciicast); ok {
 		var err error
 		if cast.generation, err = generationAt(p.Log(), end); err != nil {
-			cast.command = nil
+			cast.header.Command = ""
 		}
 	}
 	first, err := firstCheckpoint(p.Log())

@@ -153,7 +153,7 @@ func TestExportRespawn(t *testing.T) {
 	export := func(format string) string {
 		t.Helper()
 		var b bytes.Buffer
-		if _, err := Export(t.Context(), p, ExportRequest{Pane: "p1", Format: format, Command: []string{"last"}}, &b); err != nil {
+		if _, err := Export(t.Context(), p, ExportRequest{Pane: "p1", Format: format, Header: CastHeader{Command: ShellQuote([]string{"last"})}}, &b); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()

@@ -23,7 +23,7 @@ func (s *Server) paneExport(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.Command = w.Pane.Argv
+	q.Header = capture.CastHeader{Command: capture.ShellQuote(w.Pane.Argv), Term: "xterm-256color"}
 	q.Begin = func(from, to uint64) error {
 		return r.Item(ctx, map[string]uint64{"from": from, "to": to})
 	}

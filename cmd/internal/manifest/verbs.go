@@ -207,10 +207,10 @@ var Verbs = []Verb{
 	{
 		Name: "pane.export", Summary: "Write out the recording of a pane",
 		Right: Read, On: Pane, Streams: true,
-		Notes: `A transcript has a rule line where bytes are missing, raw has nothing there; the result counts them.`,
+		Notes: `A transcript has a rule line where bytes are missing, raw has nothing there; the result counts them. An asciicast holds UTF-8 only: other bytes are U+FFFD in it, as the terminal shows them; it has sizes, exits (in v2 as markers), and markers where the recording restarts, another program begins, or bytes are missing. Where the log has lost its beginning, its first event redraws the screen of then.`,
 		Params: []Param{
 			paneParam("Pane to export"),
-			{Name: "format", Summary: "text: the transcript, each line once; raw: the exact bytes; asciicast: a v3 recording with times and sizes", Type: String, Choices: []string{"text", "raw", "asciicast"}, Default: "text"},
+			{Name: "format", Summary: "text: the transcript, each line once; raw: the exact bytes; asciicast: a v3 recording with times and sizes; asciicast-v2: the older one", Type: String, Choices: []string{"text", "raw", "asciicast", "asciicast-v2"}, Default: "text"},
 			{Name: "to", Summary: "Offset of the stream to end at; default: where the pane is", Type: Integer, Min: at(0), Max: at(Largest)},
 		},
 		Item: []Field{
