@@ -3,6 +3,7 @@ package capture
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -167,4 +168,24 @@ func directoryOf(text string) string {
 		text = u.Path
 	}
 	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// nthCommand finds a command by its number: -1 is the newest. Its error is
+// not_found.command.
+func nthCommand(ctx context.Context, p Pane, n int) (Command, error) {
+	q := CommandsRequest{Limit: -n}
+	for {
+		r, err := Commands(ctx, p, q)
+		if err != nil {
+			return Command{}, err
+		}
+		if len(r.Commands) >= q.Limit {
+			return r.Commands[len(r.Commands)-q.Limit], nil
+		}
+		if !r.More {
+			return Command{}, &Error{"not_found.command", fmt.Sprintf("there is no command %d: the shell has to mark its commands, see 'looptape shell-integration --help'", n), nil}
+		}
+		q.Limit -= len(r.Commands)
+		q.Before = &r.From
+	}
 }

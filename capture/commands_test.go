@@ -101,6 +101,15 @@ func TestCommands(t *testing.T) {
 			want = append(want, running)
 		}
 		p.checkCommands(1+r.IntN(5), want)
+		for n := range want {
+			c, err := nthCommand(t.Context(), p, n-len(want))
+			if got := c.describe(); err != nil || got != want[n] {
+				t.Fatalf("round %d: command %d is %s, not %s (%v)", round, n-len(want), got, want[n], err)
+			}
+		}
+		if _, err := nthCommand(t.Context(), p, -len(want)-1); err == nil {
+			t.Fatalf("round %d: there is one command too many", round)
+		}
 	}
 }
 

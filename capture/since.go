@@ -26,7 +26,9 @@ type SinceRequest struct {
 	Pane     string  `json:"pane"`
 	Cursor   *string `json:"cursor"`
 	Since    *uint64 `json:"since"`
-	Format   string  `json:"format"` // text or raw
+	To       *uint64 `json:"to"`      // the range ends here
+	Command  *int    `json:"command"` // the range is the output of this command: -1 is the newest
+	Format   string  `json:"format"`  // text, raw or rows
 	MaxBytes int     `json:"max_bytes"`
 	MaxLines int     `json:"max_lines"`
 	Keep     string  `json:"keep"` // head or tail
@@ -55,10 +57,14 @@ type SinceResult struct {
 	TruncatedLines int     `json:"truncated_lines"`
 	More           bool    `json:"more"`
 	Boundary       string  `json:"boundary,omitempty"` // boundaryRespawn
+	To             *uint64 `json:"to,omitempty"`       // of the request, or where the output of the command ends
 	Closed         bool    `json:"closed"`
 	ElapsedSeconds float64 `json:"elapsed_seconds"`
-	Text           *string `json:"text,omitempty"`
-	Data           *[]byte `json:"data,omitempty"` // base64 in JSON
+
+	// One of them: the text, the bytes (base64 in JSON), or the rows.
+	Text *string     `json:"text,omitempty"`
+	Data *[]byte     `json:"data,omitempty"`
+	Rows *[]SinceRow `json:"rows,omitempty"`
 }
 
 // since is one call under way.
@@ -73,8 +79,10 @@ type since struct {
 	end        store.Pos
 	generation uint32
 	closed     bool
+	until      uint64 // where the answer ends at the latest, at most r.End
 
-	cursor *Cursor // of the request
+	cursor *Cursor    // of the request
+	rows   *rowsPlace // of the answer's cursor, for rows
 	// begun is the place that was asked for: the reader has passed the Respawn marks
 	// that stand exactly there. Nil is none.
 	begun *uint64
@@ -87,22 +95,24 @@ func Since(ctx context.Context, p Pane, q SinceRequest, now func() time.Time) (*
 	q.fitFrame()
 	s := &since{pane: p, q: q, r: &SinceResult{Pane: q.Pane}}
 	s.filter.bytes, s.filter.lines = q.MaxBytes, q.MaxLines
-	known, err := s.place()
-	if err != nil {
-		return nil, err
-	}
-	if known {
-		err = s.stream(ctx)
-	} else {
+	known, err := s.place(ctx)
+	switch {
+	case err != nil:
+	case !known:
 		err = s.screen(ctx)
+	case q.Format == "rows":
+		err = s.newRows(ctx)
+	default:
+		err = s.stream(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.r.Closed = s.closed && !s.r.More
+	s.r.To = s.q.To
+	s.r.Closed = s.closed && !s.r.More && s.until == s.r.End
 	s.r.Cursor = Cursor{
 		Store: q.Store, Pane: p.Log().Pane(), Generation: s.generation,
-		Offset: s.r.Offset, Filter: s.filter.appendState(nil),
+		Offset: s.r.Offset, Rows: s.rows, Filter: s.filter.appendState(nil),
 	}.String()
 	s.r.ElapsedSeconds = now().Sub(began).Seconds()
 	return s.r, nil
@@ -110,7 +120,7 @@ func Since(ctx context.Context, p Pane, q SinceRequest, now func() time.Time) (*
 
 // fitFrame lowers max_bytes so that the result fits the frame whatever it holds.
 func (q *SinceRequest) fitFrame() {
-	if q.Frame == 0 {
+	if q.Frame == 0 || q.Format == "rows" { // whose rows are counted one by one
 		return
 	}
 	room := q.Frame - 1024 - 2*len(q.Pane) // all fields but text and data
@@ -124,8 +134,10 @@ func (q *SinceRequest) fitFrame() {
 
 // place finds where to read from: r.From, and the filter's state there. known
 // is false if only the screen can be shown.
-func (s *since) place() (known bool, err error) {
+func (s *since) place(ctx context.Context) (known bool, err error) {
 	switch {
+	case s.q.Command != nil:
+		return true, s.command(ctx)
 	case s.q.Cursor != nil && s.q.Since != nil:
 		return false, errTwoPlaces
 	case s.q.Since != nil:
@@ -154,11 +166,28 @@ func (s *since) place() (known bool, err error) {
 	return true, err
 }
 
+// command makes the output of a command the range.
+func (s *since) command(ctx context.Context) error {
+	if s.q.Cursor != nil || s.q.Since != nil || s.q.To != nil {
+		return &Error{"invalid_params.since", "command is a range of its own: it excludes cursor, since and to", struct {
+			Param  string `json:"param"`
+			Reason string `json:"reason"`
+		}{"command", "exclusive"}}
+	}
+	c, err := nthCommand(ctx, s.pane, *s.q.Command)
+	s.r.From, s.q.To = c.Start, c.End
+	return err
+}
+
 // look notes the pane at one instant.
 func (s *since) look(t *replay.Terminal, closed bool) {
 	b := t.Bounds()
 	s.r.Screen, s.r.Epoch, s.r.End = b.Screen, b.Epoch, t.Offset()
 	s.end, s.generation, s.closed = s.pane.Log().End(), t.Generation(), closed
+	s.until = s.r.End
+	if s.q.To != nil {
+		s.until = min(s.until, *s.q.To)
+	}
 }
 
 // lookAt is look, and refuses a cursor that the pane was respawned behind.
@@ -183,6 +212,7 @@ func (s *since) screen(ctx context.Context) error {
 		}
 		s.filter.cr = false
 		s.filter.lexer.SetState(t.AppendLexerState(nil))
+		s.rows = &rowsPlace{Epoch: b.Epoch, Active: b.Active}
 	})
 	if err != nil {
 		return err
@@ -205,7 +235,7 @@ func (s *since) stream(ctx context.Context) error {
 	if err := s.lookAt(ctx); err != nil {
 		return err
 	}
-	if s.r.From == s.r.End && !s.closed && s.q.WaitMS > 0 {
+	if s.r.From == s.until && s.until == s.r.End && !s.closed && s.q.WaitMS > 0 {
 		wait, cancel := context.WithTimeout(ctx, time.Duration(s.q.WaitMS)*time.Millisecond)
 		err := s.pane.Await(wait, store.Pos{Offset: s.r.From, Seq: math.MaxUint64})
 		cancel()
@@ -285,9 +315,9 @@ func (s *since) miss(to uint64) {
 // Behind the log's end is one that is still open: the pane goes on, the log
 // does not.
 func (s *since) skipGap() error {
-	for s.r.From < s.r.End {
+	for s.r.From < s.until {
 		if s.r.From >= s.pane.Log().End().Offset {
-			s.miss(s.r.End)
+			s.miss(s.until)
 			break
 		}
 		r, err := s.pane.Log().ReadOffset(s.r.From)
@@ -299,7 +329,7 @@ func (s *since) skipGap() error {
 		if err != nil || gap == 0 {
 			return err
 		}
-		s.miss(min(gap, s.r.End))
+		s.miss(min(gap, s.until))
 	}
 	return nil
 }
@@ -334,7 +364,7 @@ type place struct {
 }
 
 // scan calls take with the pieces of the stream from the offset from on, in
-// order, up to r.End, a gap, a respawn or limit bytes, until take returns fewer
+// order, up to until, a gap, a respawn or limit bytes, until take returns fewer
 // than it was given. It returns the place that it came to.
 func (s *since) scan(from uint64, limit int, take func(p []byte) int) (at place, err error) {
 	at.offset = from
@@ -357,13 +387,13 @@ func (s *since) scan(from uint64, limit int, take func(p []byte) int) (at place,
 			return at, nil
 		case f.Kind != store.Output || f.Offset+uint64(len(f.Data)) <= at.offset:
 			continue
-		case at.offset >= s.r.End || limit <= 0:
+		case at.offset >= s.until || limit <= 0:
 			return at, nil
 		case f.Offset > at.offset: // not even a gap stands for what is between
 			return at, &store.DamagedError{Pane: s.pane.Log().Pane(), Offset: at.offset, Err: errors.New("bytes are missing")}
 		}
 		rest := f.Data[at.offset-f.Offset:]
-		n := take(rest[:min(uint64(len(rest)), uint64(limit), s.r.End-at.offset)])
+		n := take(rest[:min(uint64(len(rest)), uint64(limit), s.until-at.offset)])
 		at.offset += uint64(n)
 		limit -= n
 		if n < len(rest) {
@@ -410,7 +440,7 @@ func (s *since) truncate(from uint64) {
 // arrive notes how far the answer goes.
 func (s *since) arrive(at place) {
 	s.r.Offset = at.offset
-	s.r.More = at.respawn || at.offset < s.r.End
+	s.r.More = at.respawn || at.offset < s.until
 	if at.respawn {
 		s.r.Boundary = boundaryRespawn
 	}
@@ -434,7 +464,7 @@ func (s *since) headText() error {
 // give sets the text of the answer; at the end of what a program wrote, with what
 // an unfinished character leaves.
 func (s *since) give(text []byte) {
-	if s.r.Boundary != "" || s.closed && !s.r.More {
+	if s.r.Boundary != "" || s.closed && !s.r.More && s.until == s.r.End {
 		text = s.filter.finish(text)
 		if len(s.filter.lexer.Held()) > 0 { // the limits refused it
 			s.r.More, s.r.Boundary = true, ""

@@ -23,10 +23,10 @@ func (s *since) nearEnd() (uint64, error) {
 }
 
 // nearRespawn is a place at most 16 MiB in front of the first respawn behind
-// r.From, or r.End if there is none. It reads a few checkpoints, however far that
+// r.From, or until if there is none. It reads a few checkpoints, however far that
 // is: each respawn is followed by one, and they know their generation.
 func (s *since) nearRespawn() (uint64, error) {
-	low, high := s.r.From, s.r.End
+	low, high := s.r.From, s.until
 	if high-low <= scanBytes {
 		return high, nil
 	}

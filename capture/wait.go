@@ -363,7 +363,7 @@ func (w *wait) locate(i, j int) (start, end uint64, state []byte, err error) {
 		return start, end, state, nil
 	}
 	clean, text, given := start-uint64(len(f.lexer.Held())), []byte(nil), 0 // a character that is cut
-	s := since{pane: w.p, r: &SinceResult{End: w.at}}
+	s := since{pane: w.p, until: w.at}
 	_, err = s.scan(w.begin.offset, unlimited, func(p []byte) int {
 		for k := range p {
 			text, _ = f.feed(text[:0], p[k:k+1])

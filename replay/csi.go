@@ -280,6 +280,7 @@ func (t *Terminal) setRegion(top, bottom int) {
 // deleteRows is DL: rows that leave are gone, they never feed the history.
 func (t *Terminal) deleteRows(y, n int) {
 	n = min(n, t.bottom-y+1)
+	t.moved = t.offset
 	rows := t.grid.rows
 	rows[t.bottom].wrapped = false
 	t.lose(y, y+n)

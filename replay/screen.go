@@ -148,6 +148,9 @@ func (t *Terminal) blankRow(r *row) {
 func (t *Terminal) scrollUp(top, bottom, n int, soft bool) {
 	rows := t.grid.rows
 	n = min(n, bottom-top+1)
+	if top > 0 || bottom < t.rows-1 || t.grid != &t.main {
+		t.moved = t.offset
+	}
 	if !soft {
 		rows[bottom].wrapped = false
 	}
@@ -176,6 +179,7 @@ func (t *Terminal) scrollUp(top, bottom, n int, soft bool) {
 // scrollDown moves rows [top, bottom] down by n; what leaves is lost.
 func (t *Terminal) scrollDown(top, bottom, n int) {
 	rows := t.grid.rows
+	t.moved = t.offset
 	n = min(n, bottom-top+1)
 	t.lose(bottom+1-n, bottom+1)
 	t.unlink(top)

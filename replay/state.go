@@ -368,6 +368,7 @@ func (im *importer) screen(dst *screen, in *checkpoint.Screen, shown bool) {
 func (im *importer) rest() {
 	t, s := im.t, im.s
 	t.offset, t.work = s.Clock.Offset, s.Clock.Work
+	t.moved = t.offset
 	t.epoch, t.generation = s.Clock.Epoch, s.Clock.Generation
 	if s.OnAlt {
 		t.grid = &t.alt

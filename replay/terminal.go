@@ -32,6 +32,7 @@ type Terminal struct {
 	work       uint64
 	epoch      uint32
 	generation uint32 // Respawns so far
+	moved      uint64 // see Moved; no part of the state
 	out        output
 	batch      batch
 }
@@ -233,6 +234,11 @@ func (t *Terminal) Generation() uint32 { return t.generation }
 // (work.go): a plain line counts little more than its bytes. It depends on the stream
 // only.
 func (t *Terminal) Work() uint64 { return t.work }
+
+// Moved returns the offset behind the last sequence that gave rows of the screen other
+// numbers, as scrolling a part of it does: their text did not change, but that of the
+// numbers did. A Terminal that was restored takes what it was restored at.
+func (t *Terminal) Moved() uint64 { return t.moved }
 
 // TakeReplies returns the answers to queries since the last call, for the
 // program's input. A replay drops them.

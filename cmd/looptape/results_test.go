@@ -41,6 +41,7 @@ var verbCalls = []verbCall{
 	{"pane.capture_since", obj{"pane": "p1"}},
 	{"pane.capture_since", obj{"pane": "p1", "since": 0}},
 	{"pane.capture_since", obj{"pane": "p1", "since": 0, "format": "raw"}},
+	{"pane.capture_since", obj{"pane": "p1", "format": "rows"}},
 	{"pane.search", obj{"pane": "p1", "pattern": "[0-9]"}},
 	{"pane.wait", obj{"pane": "p1", "since": 0, "pattern": "[0-9]"}},
 	{"pane.wait", obj{"pane": "p1", "exit": true}},

@@ -144,7 +144,11 @@ func printSince(w, notes io.Writer, result []byte) error {
 	if r.Truncated {
 		fmt.Fprintln(notes, "looptape: older text was left out")
 	}
-	if r.Data != nil {
+	if r.Rows != nil {
+		for _, row := range *r.Rows {
+			fmt.Fprintf(w, "%d\t%s\n", row.Row, row.Text)
+		}
+	} else if r.Data != nil {
 		w.Write(*r.Data)
 	} else if r.Text != nil {
 		io.WriteString(w, *r.Text)
