@@ -100,21 +100,22 @@ func (e *asciicast) snapshot(mono int64) error {
 	return e.output(mono, e.t.AppendSnapshot(nil, 0))
 }
 
-func (e *asciicast) frame(f store.Frame) error {
-	mono := f.Time.Mono
-	if e.restart != "" {
-		if err := e.marker(mono, e.restart); err != nil {
-			return err
-		}
-		if err := e.snapshot(mono); err != nil {
-			return err
-		}
-		e.restart = ""
+// before writes what a restart left to be written, since something follows it.
+func (e *asciicast) before(f store.Frame) error {
+	if e.restart == "" {
+		return nil
 	}
-	if err := replay.Apply(e.t, f); err != nil {
+	if err := e.marker(f.Time.Mono, e.restart); err != nil {
 		return err
 	}
-	e.t.TakeReplies()
+	e.restart = ""
+	return e.snapshot(f.Time.Mono)
+}
+
+func (e *asciicast) frame(t *replay.Terminal, f store.Frame) error {
+	other := t != e.t // behind a gap
+	e.t = t
+	mono := f.Time.Mono
 	switch f.Kind {
 	case store.Output:
 		return e.output(mono, f.Data)
@@ -123,7 +124,11 @@ func (e *asciicast) frame(f store.Frame) error {
 			return err
 		}
 		e.held = e.held[:0]
-		return e.event(mono, 'o', []byte("\x18")) // CAN: an unfinished sequence has no end
+		// CAN: an unfinished sequence has no end.
+		if err := e.event(mono, 'o', []byte("\x18")); err != nil || !other {
+			return err
+		}
+		return e.snapshot(mono)
 	case replay.MarkResize:
 		b := e.t.Bounds()
 		return e.event(mono, 'r', fmt.Appendf(nil, "%dx%d", b.Cols, b.Rows))

@@ -3,7 +3,6 @@ package capture
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -12,15 +11,23 @@ import (
 	"looptape/store"
 )
 
-// ExportRequest says what to export, in which format: text, raw, asciicast or asciicast-v2.
+// ExportRequest says what to export, in which format: text, raw, asciicast or
+// asciicast-v2. Nil is a parameter not given.
 type ExportRequest struct {
-	Pane   string     `json:"pane"`
-	Format string     `json:"format"`
-	To     *uint64    `json:"to"` // offset to end at; nil is the end of the log
-	Header CastHeader `json:"-"`  // of an asciicast: of the program that runs, or ran last
+	Pane     string  `json:"pane"`
+	Format   string  `json:"format"`
+	From     *uint64 `json:"from"` // offset to begin at; nil is the beginning of the log
+	To       *uint64 `json:"to"`   // offset to end at; nil is the end of the log
+	FromTime *string `json:"from_time"`
+	ToTime   *string `json:"to_time"` // see ParseTime
+
+	Header CastHeader `json:"-"` // of an asciicast: of the program that runs, or ran last
+	Now    time.Time  `json:"-"` // which relative times count from
 	// Begin is called before anything is written, with the offsets at which the
 	// export begins and ends.
 	Begin func(from, to uint64) error `json:"-"`
+	// Progress is called with the offset that the export has come to; nil is not.
+	Progress func(offset uint64) `json:"-"`
 }
 
 // ExportResult says which part of the stream an export holds.
@@ -28,60 +35,235 @@ type ExportResult struct {
 	Pane        string `json:"pane"`
 	From        uint64 `json:"from"`
 	Offset      uint64 `json:"offset"`
-	MissedBytes uint64 `json:"missed_bytes"`
+	MissedBytes uint64 `json:"missed_bytes"` // of what was asked for, not in the log
 }
 
-// format writes one format of export. begin is called with the state of the
-// terminal in front of the first frame, frame with each frame, end at the end.
+// format writes one format of export. begin is called in front of the first frame,
+// with the terminal there; before in front of each frame, before a gap, a restart or a
+// respawn once the lines in front of it were reported; frame behind it, which t shows
+// by then: behind a gap that is another Terminal, of the checkpoint there; end at the
+// end. raw has no terminal.
 type format interface {
-	begin(t *replay.Terminal, at store.Frame) error
-	frame(f store.Frame) error
+	begin(t *replay.Terminal, first store.Frame) error
+	before(f store.Frame) error
+	frame(t *replay.Terminal, f store.Frame) error
 	end() error
 }
 
-// Export writes the log of p, up to q.To or as far as it reached when Export was
-// called, to w, in a few pieces at a time. Its memory does not depend on the
-// length of the log. With the same beginning of the log and the same q.To it
-// writes the same again.
+// export is an export under way.
+type export struct {
+	q      ExportRequest
+	log    *store.Log
+	format format
+	w      *walk
+	r      *ExportResult
+
+	exportRange
+}
+
+// Export writes the log of p, as far as q says and it reached when Export was called,
+// to w, in a few pieces at a time. Its memory does not depend on the length of the
+// log. With the same beginning of the log and the same range it writes the same again.
+//
+// Transcripts have the lines whose last write lies in (From, To], raw the bytes [From,
+// To), and an asciicast begins with the screen at From. Where retention overtakes it,
+// it goes on at the new beginning of the log, as behind a gap.
+//
+// The errors, beside those of the log: invalid_params.export for a range that cannot
+// be, invalid_params.time, and not_found.offset for one that begins behind the end.
 func Export(ctx context.Context, p Pane, q ExportRequest, w io.Writer) (*ExportResult, error) {
-	var format format
-	switch q.Format {
-	case "raw":
-		format = &rawExport{w}
-	case "asciicast":
-		format = &asciicast{w: w, version: 3, header: q.Header}
-	case "asciicast-v2":
-		format = &asciicast{w: w, version: 2, header: q.Header}
-	default:
-		format = &transcript{w: w}
-	}
-	end := p.Log().End()
-	if cast, ok := format.(*asciicast); ok {
-		var err error
-		if cast.generation, err = generationAt(p.Log(), end); err != nil {
-			cast.header.Command = ""
-		}
-	}
-	first, err := firstCheckpoint(p.Log())
-	if err != nil {
+	e := &export{q: q, log: p.Log(), r: &ExportResult{Pane: q.Pane}}
+	if err := e.resolve(p, q); err != nil {
 		return nil, err
 	}
-	if q.To != nil && *q.To < end.Offset {
-		end.Offset = *q.To
+	e.choose(w)
+	if err := e.open(); err != nil {
+		return nil, err
 	}
-	if end.Offset < first.Offset {
-		return nil, store.ErrEvicted
-	}
-	result := &ExportResult{Pane: q.Pane, From: first.Offset, Offset: end.Offset}
+	defer func() { e.w.close() }()
+	e.r.Offset = e.end.Offset
 	if q.Begin != nil {
-		if err := q.Begin(result.From, result.Offset); err != nil {
+		if err := q.Begin(e.r.From, e.r.Offset); err != nil {
 			return nil, err
 		}
 	}
-	if err := run(ctx, p.Log(), first, end, format, result); err != nil {
+	if err := e.run(ctx); err != nil {
 		return nil, err
 	}
-	return result, format.end()
+	return e.r, e.format.end()
+}
+
+// choose makes the format.
+func (e *export) choose(w io.Writer) {
+	switch e.q.Format {
+	case "raw":
+		e.format = &rawExport{w}
+	case "asciicast", "asciicast-v2":
+		cast := &asciicast{w: w, version: 3, header: e.q.Header}
+		if e.q.Format == "asciicast-v2" {
+			cast.version = 2
+		}
+		var err error
+		if cast.generation, err = generationAt(e.log, e.log.End()); err != nil {
+			cast.header.Command = ""
+		}
+		e.format = cast
+	default:
+		e.format = &transcript{w: w}
+	}
+}
+
+// open begins the walk where the range begins, or where the log does if that is
+// behind it.
+func (e *export) open() error {
+	for {
+		err := e.tryOpen()
+		if !errors.Is(err, store.ErrEvicted) || e.end.Offset < e.log.Oldest() {
+			return err
+		}
+	}
+}
+
+func (e *export) tryOpen() error {
+	e.r.From, e.r.MissedBytes, e.beginning = e.from.Offset, 0, false
+	at := e.from
+	var err error
+	switch oldest := e.log.Oldest(); {
+	case e.whole || at.Offset < oldest:
+		var c store.Checkpoint
+		if c, err = firstCheckpoint(e.log); err != nil {
+			return err
+		}
+		if e.r.From, at, e.beginning = c.Offset, c.Pos, true; !e.whole {
+			e.r.MissedBytes = min(c.Offset, e.end.Offset) - e.from.Offset
+		}
+	case at.Seq == 0:
+		if at, err = frameAt(e.log, at.Offset); err != nil {
+			return err
+		}
+	}
+	if e.end.Offset < e.r.From {
+		return store.ErrEvicted
+	}
+	if _, ok := e.format.(*rawExport); ok {
+		e.w = &walk{log: e.log}
+		e.w.r, err = e.log.Read(at)
+		return err
+	}
+	var sink func(replay.Line)
+	if lines, ok := e.format.(*transcript); ok {
+		sink = func(l replay.Line) {
+			if l.Offset >= e.since {
+				lines.line(l)
+			}
+		}
+	}
+	e.w, err = walkFrom(e.log, at, sink)
+	return err
+}
+
+// run hands the frames of the range on to the format. Marks at its end belong to it.
+func (e *export) run(ctx context.Context) error {
+	for begun := false; ; begun = true {
+		f, err := e.next()
+		done := errors.Is(err, io.EOF)
+		if err != nil && !done {
+			return err
+		}
+		if done = done || f.Seq >= e.end.Seq || !cut(&f, e.end.Offset); done {
+			f = store.Frame{Pos: e.w.r.At()}
+		}
+		if !begun {
+			if err := e.begin(&f); err != nil {
+				return err
+			}
+		}
+		if done {
+			if e.w.t != nil {
+				e.w.t.FlushLines()
+			}
+			return nil
+		}
+		if err := e.show(f); err != nil && !errors.Is(err, store.ErrEvicted) {
+			return err
+		}
+		if e.q.Progress != nil {
+			e.q.Progress(f.End().Offset)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// next is the next frame, or the gap that stands for what retention has taken.
+func (e *export) next() (store.Frame, error) {
+	f, err := e.w.next()
+	if errors.Is(err, store.ErrEvicted) {
+		return e.w.overtaken()
+	}
+	return f, err
+}
+
+// begin begins the format in front of the first frame. What of that is in front of the
+// range is only shown to the terminal.
+func (e *export) begin(f *store.Frame) error {
+	if n := e.r.From - min(f.Offset, e.r.From); n > 0 {
+		switch f.Kind {
+		case store.Output:
+			if e.w.t != nil {
+				e.w.t.Feed(f.Data[:n])
+				e.w.t.TakeReplies()
+			}
+			f.Data = f.Data[n:]
+		case store.Gap:
+			f.Lost -= n
+		}
+		f.Offset += n
+	}
+	if err := e.format.begin(e.w.t, *f); err != nil {
+		return err
+	}
+	if e.beginning && e.w.t != nil {
+		e.w.t.ReportFrom(e.since)
+	}
+	return nil
+}
+
+// show shows a frame to the terminal and hands it on.
+func (e *export) show(f store.Frame) error {
+	if f.Kind == store.Gap {
+		e.r.MissedBytes += f.Lost
+	}
+	if f.Kind == store.Gap || f.Kind == replay.MarkRestart || f.Kind == replay.MarkRespawn {
+		if e.w.t != nil {
+			e.w.t.FlushLines()
+		}
+	}
+	if err := e.format.before(f); err != nil {
+		return err
+	}
+	var overtaken error
+	if e.w.t != nil {
+		if overtaken = e.w.apply(f); overtaken != nil && !errors.Is(overtaken, store.ErrEvicted) {
+			return overtaken
+		}
+	}
+	return errors.Join(e.format.frame(e.w.t, f), overtaken)
+}
+
+// cut shortens a frame that goes beyond the offset to; false means that it begins
+// there or later.
+func cut(f *store.Frame, to uint64) bool {
+	switch f.Kind {
+	case store.Output:
+		f.Data = f.Data[:min(uint64(len(f.Data)), to-min(to, f.Offset))]
+		return f.Offset < to
+	case store.Gap:
+		f.Lost = min(f.Lost, to-min(to, f.Offset))
+		return f.Offset < to
+	}
+	return f.Offset <= to
 }
 
 // firstCheckpoint is what the log begins with.
@@ -106,149 +288,18 @@ func generationAt(log *store.Log, at store.Pos) (uint32, error) {
 	return state.Clock.Generation, nil
 }
 
-// run hands the frames from first on to format, to the frame before end.Seq and
-// to what lies before end.Offset. Marks at that offset belong to it.
-func run(ctx context.Context, log *store.Log, first store.Checkpoint, end store.Pos, format format, result *ExportResult) error {
-	state, err := checkpoint.Decode(first.Blob)
-	if err != nil {
-		return &store.DamagedError{Pane: log.Pane(), Offset: first.Offset, Err: err}
-	}
-	t, err := replay.Restore(state)
-	if err != nil {
-		return &store.DamagedError{Pane: log.Pane(), Offset: first.Offset, Err: err}
-	}
-	r, err := log.Read(first.Pos)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	for begun := false; ; {
-		f, err := r.Next()
-		if errors.Is(err, io.EOF) || err == nil && (f.Seq >= end.Seq || !cut(&f, end.Offset)) {
-			if !begun {
-				return format.begin(t, store.Frame{Pos: first.Pos})
-			}
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if !begun {
-			if err := format.begin(t, f); err != nil {
-				return err
-			}
-			begun = true
-		}
-		if f.Kind == store.Gap {
-			result.MissedBytes += f.Lost
-		}
-		if err := format.frame(f); err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-	}
-}
-
-// cut shortens a frame that goes beyond the offset to; false means that it begins
-// there or later.
-func cut(f *store.Frame, to uint64) bool {
-	switch f.Kind {
-	case store.Output:
-		f.Data = f.Data[:min(uint64(len(f.Data)), to-min(to, f.Offset))]
-		return f.Offset < to
-	case store.Gap:
-		f.Lost = min(f.Lost, to-min(to, f.Offset))
-		return f.Offset < to
-	}
-	return f.Offset <= to
-}
-
 // rawExport writes the bytes of the stream. Where bytes are missing it writes
 // nothing: the result counts them.
 type rawExport struct{ w io.Writer }
 
 func (e *rawExport) begin(*replay.Terminal, store.Frame) error { return nil }
+func (e *rawExport) before(store.Frame) error                  { return nil }
 func (e *rawExport) end() error                                { return nil }
 
-func (e *rawExport) frame(f store.Frame) error {
+func (e *rawExport) frame(_ *replay.Terminal, f store.Frame) error {
 	if f.Kind != store.Output {
 		return nil
 	}
 	_, err := e.w.Write(f.Data)
 	return err
-}
-
-// transcript writes every logical line once, when it leaves the screen for
-// good, and what is on the screen at the end (contract.md, section 9). A rule
-// line marks gaps, respawns, and restarts that something follows.
-type transcript struct {
-	w    io.Writer
-	t    *replay.Terminal
-	rule []byte // of a restart that nothing has followed yet
-	line []byte
-	err  error
-}
-
-func (e *transcript) begin(t *replay.Terminal, _ store.Frame) error {
-	e.t = t
-	e.history()
-	t.SetLineSink(func(l replay.Line) { e.write(l.Text) })
-	return e.err
-}
-
-// history writes the lines that were history already where the log begins.
-func (e *transcript) history() {
-	b := e.t.Bounds()
-	var line []byte
-	for row := range e.t.Rows(b.Oldest, b.Active) {
-		line = append(line, row.Text...)
-		if row.Wrapped {
-			continue
-		}
-		n := len(line)
-		for n > 0 && line[n-1] == ' ' {
-			n--
-		}
-		e.write(line[:n])
-		line = line[:0]
-	}
-}
-
-func (e *transcript) write(line []byte) {
-	if e.err != nil {
-		return
-	}
-	e.line = e.line[:0]
-	if e.rule != nil {
-		e.line, e.rule = append(append(e.line, e.rule...), '\n'), nil
-	}
-	e.line = append(append(e.line, line...), '\n')
-	_, e.err = e.w.Write(e.line)
-}
-
-func (e *transcript) frame(f store.Frame) error {
-	at := time.Unix(0, f.Time.Wall).UTC().Format(time.RFC3339)
-	switch f.Kind {
-	case store.Gap:
-		e.t.FlushLines()
-		e.write(fmt.Appendf(nil, "---- looptape: up to %d bytes from offset %d on are missing ----", f.Lost, f.Offset))
-	case replay.MarkRestart:
-		e.t.FlushLines()
-		e.rule = fmt.Appendf(nil, "---- looptape: the recording ended at offset %d, %s ----", f.Offset, at)
-	case replay.MarkRespawn:
-		e.t.FlushLines()
-		e.write(fmt.Appendf(nil, "---- looptape: respawned at offset %d, %s ----", f.Offset, at))
-	}
-	if e.err == nil {
-		e.err = replay.Apply(e.t, f)
-	}
-	e.t.TakeReplies()
-	return e.err
-}
-
-func (e *transcript) end() error {
-	e.t.FlushLines()
-	return e.err
 }

@@ -121,7 +121,7 @@ func (s *search) place(now time.Time) (err error) {
 	}
 	s.at = searchPlace{beginning: true, end: store.Pos{Offset: math.MaxUint64}}
 	if to != nil {
-		s.at.end = store.Pos{Offset: *to}
+		s.at.end = store.Pos{Offset: *to, Seq: math.MaxUint64} // marks there belong to it
 	}
 	if from == nil {
 		s.at.pos.Offset = s.p.Log().Oldest()
@@ -226,11 +226,9 @@ func (s *search) enter(f store.Frame) {
 
 // apply shows a frame to the walk, as far as the range goes.
 func (s *search) apply(w *walk, f store.Frame) error {
+	cut(&f, s.at.end.Offset)
 	if f.Kind == store.Gap {
 		s.r.MissedBytes += f.Lost
-	}
-	if f.Kind == store.Output {
-		f.Data = f.Data[:min(uint64(len(f.Data)), s.at.end.Offset-f.Offset)]
 	}
 	return w.apply(f)
 }

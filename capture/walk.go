@@ -15,9 +15,12 @@ import (
 // still had them.
 type walk struct {
 	log  *store.Log
-	t    *replay.Terminal
+	t    *replay.Terminal // nil in a walk that only reads
 	r    *store.Reader
-	sink func(replay.Line)
+	sink func(replay.Line) // nil is none
+
+	lost bool              // retention has taken what next is to read
+	onto *store.Checkpoint // where the walk goes on behind the gap that comes
 }
 
 // walkFrom is a walk from the frame at a position on; first at the beginning of
@@ -57,23 +60,27 @@ func (w *walk) follow(t *replay.Terminal) {
 func (w *walk) close() { w.r.Close() }
 
 // next returns the next frame, which apply is to have; io.EOF at the log's end.
-func (w *walk) next() (store.Frame, error) { return w.r.Next() }
+func (w *walk) next() (store.Frame, error) {
+	if w.lost {
+		return store.Frame{}, store.ErrEvicted
+	}
+	return w.r.Next()
+}
 
-// apply shows the walk's terminal a frame, or the first part of one.
+// apply shows the walk's terminal a frame, or the first part of one: behind a gap
+// that is cut nothing follows.
 func (w *walk) apply(f store.Frame) error {
 	if err := replay.Apply(w.t, f); err != nil {
 		return err
 	}
 	w.t.TakeReplies()
-	if f.Kind != store.Gap {
+	if f.Kind != store.Gap || f.End().Offset < w.r.At().Offset {
 		return nil
 	}
-	c, err := w.log.Checkpoint(f.End())
+	c, err := w.behind(f)
 	if err != nil {
+		w.lost = errors.Is(err, store.ErrEvicted)
 		return err
-	}
-	if c.Pos != f.End() {
-		return &store.DamagedError{Pane: w.log.Pane(), Offset: f.End().Offset, Err: errors.New("no checkpoint follows a gap")}
 	}
 	t, err := restored(w.log, c)
 	if err == nil {
@@ -81,6 +88,42 @@ func (w *walk) apply(f store.Frame) error {
 		t.ReportFrom(f.Offset + 1)
 	}
 	return err
+}
+
+// behind is the checkpoint that follows a gap.
+func (w *walk) behind(gap store.Frame) (store.Checkpoint, error) {
+	if w.onto != nil {
+		c := *w.onto
+		w.onto = nil
+		return c, nil
+	}
+	c, err := w.log.Checkpoint(gap.End())
+	if err == nil && c.Pos != gap.End() {
+		err = &store.DamagedError{Pane: w.log.Pane(), Offset: gap.End().Offset, Err: errors.New("no checkpoint follows a gap")}
+	}
+	return c, err
+}
+
+// overtaken takes the walk to where the log begins by now, since retention has taken
+// what was next. It returns the gap that stands for that, which apply is to have.
+func (w *walk) overtaken() (store.Frame, error) {
+	at := w.r.At()
+	for {
+		c, err := firstCheckpoint(w.log)
+		var r *store.Reader
+		if err == nil {
+			r, err = w.log.Read(c.Pos)
+		}
+		if errors.Is(err, store.ErrEvicted) {
+			continue
+		}
+		if err != nil {
+			return store.Frame{}, err
+		}
+		w.r.Close()
+		w.r, w.onto, w.lost = r, &c, false
+		return store.Frame{Pos: at, Kind: store.Gap, Lost: c.Offset - min(at.Offset, c.Offset)}, nil
+	}
 }
 
 // restored is the Terminal of a full checkpoint.

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bufio"
 	"context"
+	"time"
 
 	"looptape/capture"
 )
@@ -24,6 +25,7 @@ func (s *Server) paneExport(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	q.Header = capture.CastHeader{Command: capture.ShellQuote(w.Pane.Argv), Term: "xterm-256color"}
+	q.Now = time.Now()
 	q.Begin = func(from, to uint64) error {
 		return r.Item(ctx, map[string]uint64{"from": from, "to": to})
 	}
