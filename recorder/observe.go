@@ -90,7 +90,7 @@ var observed = [...]ObservationKind{
 	replay.Hyperlink:    0,
 }
 
-// event is the Terminal's sink.
+// event is the Terminal's sink. In a flood it only counts.
 func (w *watch) event(e replay.Event) {
 	kind := observed[e.Kind]
 	if kind == 0 {
@@ -99,10 +99,16 @@ func (w *watch) event(e replay.Event) {
 	h := &w.held[kind-1]
 	h.count++
 	h.offset, h.wall, h.text = e.Offset, w.at.Wall, e.Text
-	switch {
-	case h.spent-w.at.Mono <= int64((watchBurst-1)*watchPause):
+	if h.count == 1 || w.due == nil {
+		w.decide(h)
+	}
+}
+
+// decide tells what came just now, or holds it.
+func (w *watch) decide(h *heldBack) {
+	if h.spent-w.at.Mono <= int64((watchBurst-1)*watchPause) {
 		w.release(w.at.Mono)
-	case w.due == nil:
+	} else if w.due == nil {
 		w.due = time.After(watchPause)
 	}
 }
