@@ -198,9 +198,13 @@ func caseCanary(r *rig) {
 		r.Errorf("the result lacks it: %.300s", page.text)
 	}
 	r.everyRead(page, false)
-	stranger := r.s.grantTo(r.c, "stranger", "read pane:p9")
+	stranger, err := r.s.bear(r.s.grantTo(r.c, "stranger", "read pane:p9").token)
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer stranger.Close()
 	for _, c := range append(selections(page), otherReads(p.pane)...) {
-		r.d.call(r, stranger, c.verb, c.params)
+		stranger.Call(r.s.ctx, c.verb, c.params) // denied, or nothing is there
 	}
 	// What writes is on record neither, when it succeeds and when it fails.
 	r.callAs(owner, "pane.write", obj{"pane": p.pane, "text": r.canary})
