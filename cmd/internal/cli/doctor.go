@@ -24,6 +24,7 @@ type doctorAnswer struct {
 		Cap        uint64     `json:"cap_bytes"`
 		Free       uint64     `json:"free_bytes"`
 		LastCommit *time.Time `json:"last_commit"`
+		Sync       float64    `json:"sync_interval_seconds"`
 	} `json:"store"`
 	Verbs []doctorVerb `json:"verbs"`
 	Panes []doctorPane `json:"panes"`
@@ -68,6 +69,9 @@ func printDoctor(w, _ io.Writer, result []byte) error {
 		fmt.Fprintf(w, "store: %s, %s of at most %s, %s free on the disk", s.State, daemon.InBytes(s.Disk), daemon.InBytes(s.Cap), daemon.InBytes(s.Free))
 		if s.LastCommit != nil {
 			fmt.Fprintf(w, ", last commit %s ago", ago(*s.LastCommit))
+		}
+		if s.Sync > 0 {
+			fmt.Fprintf(w, ", synced every %v s", s.Sync)
 		}
 		fmt.Fprintln(w)
 	}

@@ -37,6 +37,8 @@ type storeHealth struct {
 	// FullSince is since when the disk takes nothing.
 	FullSince  *time.Time `json:"full_since,omitempty"`
 	LastCommit *time.Time `json:"last_commit,omitempty"`
+	// SyncSeconds is how long syncs are put off.
+	SyncSeconds float64 `json:"sync_interval_seconds,omitempty"`
 
 	dir string
 }
@@ -47,7 +49,9 @@ type paneHealth struct {
 	State   string `json:"state"`
 	Offset  uint64 `json:"offset"`
 	Durable uint64 `json:"durable"`
-	Lag     uint64 `json:"lag_bytes"`
+	// Synced is set if syncs are put off.
+	Synced *uint64 `json:"synced,omitempty"`
+	Lag    uint64  `json:"lag_bytes"`
 	// LagSeconds is how long the first of these has waited.
 	LagSeconds float64 `json:"lag_seconds"`
 	Oldest     uint64  `json:"oldest"`
@@ -98,7 +102,7 @@ func (s *Server) doctor(_ context.Context, r *request) (any, error) {
 }
 
 func (s *Server) storeHealth() *storeHealth {
-	h := &storeHealth{State: "ok", Disk: diskUsage(filepath.Join(s.dir, "store")), Cap: s.diskCap, dir: s.dir}
+	h := &storeHealth{State: "ok", Disk: diskUsage(filepath.Join(s.dir, "store")), Cap: s.config.DiskCap, SyncSeconds: s.config.SyncEvery.Seconds(), dir: s.dir}
 	h.Free, _ = s.store.FreeBytes() // 0 if the system does not say
 	stats := s.store.Stats()
 	if since := stats.FullSince; since != 0 {
@@ -140,6 +144,9 @@ func (s *Server) paneHealth(w window) paneHealth {
 	}
 	if log != nil {
 		h.Durable, h.Oldest = log.Durable(), log.Oldest()
+		if synced := log.Synced(); s.config.SyncEvery > 0 {
+			h.Synced = &synced
+		}
 		h.Offset = log.End().Offset
 		h.Lag = h.Offset - min(h.Durable, h.Offset)
 		if since := log.Waiting(); since != 0 {

@@ -101,6 +101,24 @@ func TestTally(t *testing.T) {
 	}
 }
 
+// TestUnfinished: results that come in pages say so in several ways.
+func TestUnfinished(t *testing.T) {
+	for _, c := range []struct {
+		result any
+		want   bool
+	}{
+		{&capture.RowsResult{Done: false}, true}, {&capture.RowsResult{Done: true}, false},
+		{&capture.SinceResult{More: true}, true}, {&capture.SinceResult{}, false},
+		{&capture.SearchResult{More: true}, true}, {&capture.CommandsResult{More: true}, true},
+		{list{more: true}, true}, {list{}, false}, {doctorResult{More: true}, true}, {eventsResult{More: true}, true},
+		{map[string]string{"More": "x"}, false}, {paneInfo{}, false}, {nil, false}, {(*capture.RowsResult)(nil), false}, {json.RawMessage("1"), false},
+	} {
+		if got := unfinished(c.result); got != c.want {
+			t.Errorf("%T %+v: unfinished %v", c.result, c.result, got)
+		}
+	}
+}
+
 // TestDoctorFrame: in the smallest frame doctor shows what fits, and says so.
 func TestDoctorFrame(t *testing.T) {
 	d := startSubject(t)

@@ -48,7 +48,7 @@ type Server struct {
 	archives *archives
 	hub      *hub              // of events
 	tallies  map[string]*tally // of verbs; fixed
-	diskCap  uint64
+	config   Config
 	writers  writers
 
 	// life ends when the daemon begins to stop: verbs that wait end with it.
@@ -87,7 +87,7 @@ func Serve(ctx context.Context, c Config, ready func()) error {
 	s := &Server{
 		dir: c.Dir, logger: c.Logger, born: born, store: st, readOnly: readOnly,
 		limits: limits, starts: make(chan struct{}, limits.starts),
-		hub: newHub(born), tallies: newTallies(), diskCap: c.DiskCap,
+		hub: newHub(born), tallies: newTallies(), config: c,
 	}
 	s.archives = newArchives(st, readOnly, s.lost)
 	s.life, s.endLife = context.WithCancel(context.Background())

@@ -3,11 +3,11 @@ package daemon
 import (
 	"cmp"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
 
-	"looptape/capture"
 	"looptape/cmd/internal/manifest"
 	"looptape/cmd/internal/wire"
 )
@@ -96,24 +96,26 @@ func (t *tally) held(d time.Duration) {
 
 // answered counts a result.
 func (t *tally) answered(result any) {
-	more := false
-	switch r := result.(type) {
-	case *capture.RowsResult:
-		more = !r.Done
-	case *capture.SinceResult:
-		more = r.More
-	case *capture.SearchResult:
-		more = r.More
-	case list:
-		more = r.more
-	case eventsResult:
-		more = r.More
-	case doctorResult:
-		more = r.More
-	}
-	if more {
+	if unfinished(result) {
 		t.unfinished.Add(1)
 	}
+}
+
+// unfinished says whether a result says that there is more, as those do that come in
+// pages: by a field More or Done.
+func unfinished(result any) bool {
+	if l, ok := result.(list); ok {
+		return l.more
+	}
+	v := reflect.Indirect(reflect.ValueOf(result))
+	if v.Kind() != reflect.Struct {
+		return false
+	}
+	if more := v.FieldByName("More"); more.Kind() == reflect.Bool {
+		return more.Bool()
+	}
+	done := v.FieldByName("Done")
+	return done.Kind() == reflect.Bool && !done.Bool()
 }
 
 // verbHealth is one verb's part of doctor.

@@ -16,6 +16,7 @@ var doctor = Verb{
 			{Name: "free_bytes", Type: Integer, Summary: "What its file system has left"},
 			{Name: "full_since", Type: Time, Optional: true, Summary: "Since when the disk takes nothing: panes wait for 10 s, then go on unrecorded"},
 			{Name: "last_commit", Type: Time, Optional: true, Summary: "When something became durable last, since the daemon started"},
+			{Name: "sync_interval_seconds", Type: Number, Optional: true, Summary: "How long what is durable may wait for a sync of the disk (serve --sync); absent: not at all"},
 		}},
 		{Name: "verbs", Type: Array, Optional: true, Summary: "Only for callers who may read *: the verbs that were called since the daemon started", Fields: []Field{
 			{Name: "verb", Type: String},
@@ -33,7 +34,8 @@ var doctor = Verb{
 			{Name: "pane", Type: String},
 			{Name: "state", Type: String, Choices: paneStates},
 			{Name: "offset", Type: Integer, Summary: "End of the log"},
-			{Name: "durable", Type: Integer},
+			{Name: "durable", Type: Integer, Summary: "Offset up to which a crash of the daemon loses nothing"},
+			{Name: "synced", Type: Integer, Optional: true, Summary: "Offset up to which a power cut loses nothing; absent: durable"},
 			{Name: "lag_bytes", Type: Integer, Summary: "Bytes up to offset that are not durable yet"},
 			{Name: "lag_seconds", Type: Number, Summary: "How long the first frame that is not durable has waited"},
 			{Name: "oldest", Type: Integer, Summary: "Lowest offset that the log retains"},
