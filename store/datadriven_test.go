@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -23,10 +24,20 @@ import (
 //	                     appended, and synced
 //	evict retain=BYTES
 //	damage at=OFFSET     the record of frames that begins there
-func TestStates(t *testing.T) {
-	r := &stateRig{t: t}
+//	wait minutes=N       time passes
+func TestStates(t *testing.T) { (&stateRig{t: t}).file("testdata/states") }
+
+// TestAges runs testdata/ages, in which a log keeps what is less than 24 minutes
+// old, and somebody looks each minute.
+func TestAges(t *testing.T) {
+	inBubble(t, func(t *testing.T) { (&stateRig{t: t, keepFor: 24 * time.Minute}).file("testdata/ages") })
+}
+
+// file runs the commands of a file.
+func (r *stateRig) file(name string) {
+	t := r.t
 	defer r.close()
-	text, err := os.ReadFile("testdata/states")
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,14 +54,27 @@ func TestStates(t *testing.T) {
 }
 
 type stateRig struct {
-	t   *testing.T
-	mem *vfs.MemFS
-	s   *Store
-	l   *Log
+	t       *testing.T
+	keepFor time.Duration
+	mem     *vfs.MemFS
+	s       *Store
+	l       *Log
+}
+
+// now is the time of a frame.
+func (r *stateRig) now() (t Time) {
+	if r.keepFor > 0 {
+		t.Wall = time.Now().UnixNano()
+	}
+	return t
 }
 
 func (r *stateRig) open() {
-	r.s = mustOpen(r.t, "s", Options{FS: r.mem, SegmentBytes: 400, Level: -1, EvictPace: time.Hour, minRetain: 1})
+	pace := time.Hour // when a command says
+	if r.keepFor > 0 {
+		pace = time.Minute
+	}
+	r.s = mustOpen(r.t, "s", Options{FS: r.mem, SegmentBytes: 400, Level: -1, EvictPace: pace, minRetain: 1, KeepFor: r.keepFor})
 	var err error
 	if r.l, err = r.s.Log(1); errors.Is(err, ErrNoLog) {
 		r.l, err = r.s.Create(1)
@@ -92,13 +116,13 @@ func (r *stateRig) run(cmd []string) string {
 		r.open()
 	case "append":
 		for range arg("times", 1) {
-			r.l.Append(Output, Time{}, make([]byte, arg("n", 0)))
+			r.l.Append(Output, r.now(), make([]byte, arg("n", 0)))
 			mustSync(r.t, r.l)
 		}
 	case "mark":
-		r.l.Append(9, Time{}, []byte("m"))
+		r.l.Append(9, r.now(), []byte("m"))
 	case "gap":
-		r.l.AppendGap(Time{}, uint64(arg("lost", 0)), nil)
+		r.l.AppendGap(r.now(), uint64(arg("lost", 0)), nil)
 	case "full", "delta":
 		r.l.AppendCheckpoint([]byte(cmd[0]), cmd[0] == "full")
 	case "evict":
@@ -106,6 +130,9 @@ func (r *stateRig) run(cmd []string) string {
 		if err := r.s.evict(); err != nil {
 			return err.Error()
 		}
+	case "wait":
+		time.Sleep(time.Duration(arg("minutes", 0)) * time.Minute)
+		synctest.Wait()
 	case "damage":
 		return r.damage(uint64(arg("at", 0)))
 	default:

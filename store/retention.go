@@ -22,14 +22,15 @@ const (
 )
 
 // retainer takes away the oldest spans: of each log what is beyond its
-// retain, and while the store is larger than its cap, more. It runs one pass
-// a second for the whole store.
+// retain or older than it is kept for, and while the store is larger than its cap,
+// more. It runs one pass a second for the whole store.
 //
 // The order is: a span goes only if a durable full checkpoint begins the next
 // one, and is synced if that was put off; Oldest moves on first, then the keys
 // go. A crash in between leaves more than was asked for, never less.
 type retainer struct {
 	s    *Store
+	aged time.Time     // when it looked for what is too old; run's alone
 	stop chan struct{} // closed by Close
 	done chan struct{} // closed when run has returned
 }
@@ -48,7 +49,8 @@ func (r *retainer) run() {
 		case <-r.s.failed:
 			return
 		}
-		if err := r.s.evict(); err != nil && !errors.Is(err, ErrClosed) && r.s.damage.first(firstLine(err)) {
+		err := errors.Join(r.s.evict(), r.agePass(time.Now()))
+		if err != nil && !errors.Is(err, ErrClosed) && r.s.damage.first(firstLine(err)) {
 			r.s.opts.Logger.Warn("store: eviction", "err", firstLine(err))
 		}
 	}
@@ -154,7 +156,7 @@ func (s *Store) sizeOf(l *Log, from, to Pos) (uint64, error) {
 func (s *Store) evictBefore(l *Log, to Pos) error {
 	from := l.oldest.Swap(to.Offset)
 	s.stats.evictions.Add(1)
-	if told := s.onEvict.Load(); told != nil {
+	if told := s.onEvict.Load(); told != nil && from < to.Offset {
 		(*told)(l.pane, from, to.Offset)
 	}
 	lo, _ := paneBounds(l.pane)

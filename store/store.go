@@ -58,6 +58,9 @@ type Options struct {
 	// Retain is how much of the stream a log keeps at least, in bytes; 256 MiB
 	// if 0, at least 4 MiB.
 	Retain uint64
+	// KeepFor is how old what a log keeps may become; 0 is any age. Whole spans
+	// go, once all in them is older, but never the last span of a log.
+	KeepFor time.Duration
 	// DiskCap is how large the store may be on disk, ballast included, before
 	// spans go that Retain would keep; 4 GiB if 0. It may be exceeded by four
 	// memtables, what one second adds, and the last span of each log.
@@ -257,7 +260,7 @@ func (s *Store) open() error {
 	}
 	s.fs.ready.Store(true)
 	s.committer = newCommitter(s, s.enc)
-	s.retainer = &retainer{s, make(chan struct{}), make(chan struct{})}
+	s.retainer = &retainer{s: s, stop: make(chan struct{}), done: make(chan struct{})}
 	if s.opts.ReadOnly {
 		close(s.committer.done)
 		close(s.keeper.done)

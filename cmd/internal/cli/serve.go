@@ -24,6 +24,7 @@ import (
 func (a *app) serveCommand() *cobra.Command {
 	disk := size(4 << 30)
 	var sync policy
+	var keep age
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the daemon in the foreground until SIGTERM or SIGINT",
@@ -40,7 +41,7 @@ func (a *app) serveCommand() *cobra.Command {
 			defer stop()
 			err = daemon.Serve(ctx, daemon.Config{
 				Dir: dir, Socket: daemon.ResolveSocket(a.socketFlag, dir),
-				DiskCap: uint64(disk), SyncEvery: time.Duration(sync),
+				DiskCap: uint64(disk), SyncEvery: time.Duration(sync), KeepFor: time.Duration(keep),
 				Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 			}, func() {})
 			if err != nil {
@@ -50,6 +51,7 @@ func (a *app) serveCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().Var(&disk, "disk", "most that recordings may take on disk (at least 32M); beyond it the oldest go")
+	cmd.Flags().Var(&keep, "keep-for", "how old recordings may become, such as 36h or 30d; then they go (default any age)")
 	cmd.Flags().Var(&sync, "sync", "when recordings are synced to the disk: always, or at the latest every D (10ms to 1m), which kill -9 survives, but a power cut costs what came meanwhile")
 	return cmd
 }

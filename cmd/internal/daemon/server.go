@@ -33,7 +33,9 @@ type Config struct {
 	DiskCap uint64
 	// SyncEvery puts off the syncs of what is recorded, see store.Options.
 	SyncEvery time.Duration
-	Logger    *slog.Logger
+	// KeepFor is how old what is recorded may become, see store.Options.
+	KeepFor time.Duration
+	Logger  *slog.Logger
 }
 
 // Server is a running daemon.
@@ -98,7 +100,7 @@ func Serve(ctx context.Context, c Config, ready func()) error {
 // openStore opens the store, on a full disk for reading only if it can.
 func openStore(c Config, tables int) (st *store.Store, readOnly bool, err error) {
 	path := filepath.Join(c.Dir, "store")
-	o := store.Options{Logger: c.Logger, DiskCap: c.DiskCap, SyncEvery: c.SyncEvery, Tables: tables}
+	o := store.Options{Logger: c.Logger, DiskCap: c.DiskCap, SyncEvery: c.SyncEvery, KeepFor: c.KeepFor, Tables: tables}
 	st, err = store.Open(path, o)
 	if errors.Is(err, syscall.ENOSPC) {
 		o.ReadOnly = true
