@@ -19,19 +19,23 @@ const (
 	// recording resumes: a disk that takes a little now and then must not make a
 	// gap each time.
 	resumeRoom = 2 << 20
+	// maxOwed is how many resizes a gap keeps.
+	maxOwed = 64
 )
 
 // gap is what the loop knows of a log that takes nothing any more. The program
 // then goes on against the live Terminal, and what it writes is counted. When
 // the log has room again, one Gap frame stands for all of it, and a full
-// checkpoint goes on from the Terminal, which has missed nothing.
+// checkpoint goes on from the Terminal, which has missed nothing. Marks that came
+// before the first byte stand in front of the gap; if the program wrote nothing,
+// there is none.
 type gap struct {
 	stalled <-chan time.Time // runs while the log has no room
 	open    bool             // nothing is appended
 	from    uint64           // since this offset
 	ahead   uint64           // offsets below are reserved, or soon will be
-	exited  bool             // the Exit mark is owed
-	closed  bool             // so is the Closed mark
+	owed    []store.Frame    // the marks that were not appended, in order
+	resizes int              // how many resizes there were; maxOwed of them are owed
 }
 
 // watchLog enters or leaves a gap, and reports whether the pane may read on.
@@ -89,27 +93,38 @@ func (l *loop) closeGap() {
 	l.gap = gap{}
 	l.pane.gap.Store(nil)
 	lost := l.term.Offset() - g.from
-	if lost > 0 {
+	for len(g.owed) > 0 && g.owed[0].Offset == g.from { // the Terminal has had them
+		l.pane.log.Append(g.owed[0].Kind, g.owed[0].Time, g.owed[0].Data)
+		g.owed = g.owed[1:]
+	}
+	missing := lost > 0 || g.resizes > maxOwed
+	if missing {
 		l.pane.log.AppendGap(l.now(), lost, []byte("disk"))
-		l.pane.logger.Warn("recording again", "offset", l.term.Offset(), "lost", lost)
+		l.checkpoint()
 	}
-	l.checkpoint()
+	l.pane.logger.Warn("recording again", "offset", l.term.Offset(), "lost", lost)
 	l.observe(Observation{Kind: GapClosed, Lost: lost})
-	if g.exited {
-		l.append(replay.MarkExit, replay.AppendExit(nil, l.pane.child.exit))
+	for _, f := range g.owed {
+		if f.Kind != replay.MarkResize { // which the checkpoint has
+			l.pane.log.Append(f.Kind, l.now(), f.Data)
+		}
 	}
-	if g.closed {
-		l.append(replay.MarkClosed, nil)
+	if l.closed {
+		if !missing {
+			l.checkpoint()
+		}
 		l.over = true
 	}
 }
 
-// owe notes a mark that cannot be appended now and is to be made up for.
-func (l *loop) owe(kind store.Kind) {
-	switch kind {
-	case replay.MarkExit:
-		l.gap.exited = true
-	case replay.MarkClosed:
-		l.gap.closed = true
+// owe notes a mark that cannot be appended now and is to be made up for. Beyond
+// maxOwed, resizes count as missing.
+func (g *gap) owe(f store.Frame) {
+	if f.Kind == replay.MarkResize {
+		g.resizes++
 	}
+	if f.Kind == store.Output || f.Kind == replay.MarkResize && g.resizes > maxOwed {
+		return
+	}
+	g.owed = append(g.owed, f)
 }

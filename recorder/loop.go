@@ -246,7 +246,8 @@ func (l *loop) append(kind store.Kind, data []byte) {
 	f := store.Frame{Kind: kind, Time: l.now(), Data: data}
 	l.watch.at = f.Time
 	if l.gap.open {
-		l.owe(kind)
+		f.Offset = l.term.Offset()
+		l.gap.owe(f)
 	} else {
 		l.pane.log.Append(f.Kind, f.Time, f.Data)
 	}

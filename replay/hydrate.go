@@ -194,7 +194,12 @@ func HydrateAt(log *store.Log, offset uint64) (*Terminal, error) {
 		f, err = r.Next()
 	}
 	for err == nil && f.End().Offset == offset && f.Kind != MarkRestart && f.Kind != MarkRespawn {
-		if err = Apply(t, f); err == nil {
+		if f.Kind == store.Gap { // in which no bytes are missing, but marks
+			t, err = Hydrate(log, f.End())
+		} else {
+			err = Apply(t, f)
+		}
+		if err == nil {
 			f, err = r.Next()
 		}
 	}
