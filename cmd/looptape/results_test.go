@@ -58,6 +58,7 @@ var verbCalls = []verbCall{
 	{"manifest", obj{}},
 	{"skill", obj{}},
 	{"pane.kill", obj{"pane": "p0"}},
+	{"pane.delete", obj{"pane": "p0"}},
 	{"window.kill", obj{"window": "w2"}},
 	{"session.kill", obj{"session": "s0"}},
 }

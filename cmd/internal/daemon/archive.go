@@ -31,17 +31,18 @@ type archive struct {
 	// mark of its end, and more than that after a crash.
 	found bool
 
-	turn chan struct{} // holds one: who takes it may respawn the pane
+	turn  chan struct{} // holds one: who takes it may respawn or delete the pane
+	known chan struct{} // closed once everybody sees how the program ended
 
 	lock    chan struct{}    // holds one: whoever took it owns what follows
 	log     *store.Log       // nil until it is opened, and finished if it was found
 	term    *replay.Terminal // nil while it is not hydrated
-	retired bool             // the pane was respawned: another archive has its place
+	retired bool             // the pane was respawned, or deleted
 }
 
 // errRetired says that an archive is none any more: the registry knows what the
 // pane is now.
-var errRetired = errors.New("the pane was respawned")
+var errRetired = errors.New("the pane was respawned or deleted")
 
 // archives is what the archives of a daemon share.
 type archives struct {
@@ -59,7 +60,10 @@ func newArchives(st *store.Store, readOnly bool, lost func(pane, bytes uint64)) 
 }
 
 func (all *archives) open(pane paneRecord, found bool) *archive {
-	a := &archive{pane: pane, all: all, found: found, turn: make(chan struct{}, 1), lock: make(chan struct{}, 1)}
+	a := &archive{
+		pane: pane, all: all, found: found,
+		turn: make(chan struct{}, 1), known: make(chan struct{}), lock: make(chan struct{}, 1),
+	}
 	a.turn <- struct{}{}
 	a.lock <- struct{}{}
 	return a

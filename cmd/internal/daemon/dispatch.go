@@ -31,6 +31,7 @@ var handlers = map[string]func(*Server, context.Context, *request) (any, error){
 	"pane.resize":        (*Server).paneResize,
 	"pane.kill":          (*Server).paneKill,
 	"pane.respawn":       (*Server).paneRespawn,
+	"pane.delete":        (*Server).paneDelete,
 	"pane.capture":       (*Server).paneCapture,
 	"pane.capture_at":    (*Server).paneCaptureAt,
 	"pane.capture_rows":  (*Server).paneCaptureRows,
@@ -147,6 +148,11 @@ func (s *Server) call(ctx context.Context, c *wire.Call) (any, error) {
 	result, err := s.run(ctx, r, verb)
 	if err != nil && r.caller.Revoked() {
 		err = s.deny(r, verb) // the token's end has ended the call, as a rule
+	}
+	if verb.On == manifest.Pane && !verb.Filter && verb.Name != "pane.delete" {
+		if _, gone := s.findPane(r); gone != nil {
+			return nil, gone // it was deleted meanwhile, whatever became of the call
+		}
 	}
 	if err == nil {
 		count.answered(result)

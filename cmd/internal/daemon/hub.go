@@ -21,6 +21,7 @@ const (
 	evEvicted   = "evicted"
 	evRespawned = "respawned"
 	evClosed    = "closed"
+	evDeleted   = "deleted"
 	evMissed    = "missed" // told in place of events that are no longer kept
 )
 

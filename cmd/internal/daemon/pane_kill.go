@@ -19,7 +19,9 @@ func (s *Server) paneKill(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	if p.Signal == nil {
-		return map[string]string{"pane": r.id}, liveError(w, w.live.HangUp(ctx))
+		err := w.live.HangUp(ctx)
+		s.exitKnown(ctx, w)
+		return map[string]string{"pane": r.id}, liveError(w, err)
 	}
 	sig, ok := recorder.ParseSignal(*p.Signal)
 	if !ok {

@@ -22,6 +22,10 @@ func (s *Server) paneRespawn(ctx context.Context, r *request) (any, error) {
 	for {
 		w, err := s.findPane(r)
 		if err == nil {
+			s.exitKnown(ctx, w)
+			w, err = s.findPane(r)
+		}
+		if err == nil {
 			err = s.mayRespawn(w)
 		}
 		if err == nil {

@@ -22,6 +22,9 @@ func (s *Server) paneWait(ctx context.Context, r *request) (any, error) {
 	var result *capture.WaitResult
 	err = r.Wait(ctx, func() (err error) {
 		result, err = capture.Wait(ctx, p, q)
+		if err == nil && result.Reason == "exit" {
+			s.exitKnown(ctx, w) // for the pane.get that comes next
+		}
 		return err
 	})
 	return result, err

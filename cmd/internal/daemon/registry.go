@@ -40,6 +40,7 @@ type window struct {
 	Created time.Time  `json:"created"`
 	Killed  *time.Time `json:"killed,omitempty"`
 	Pane    paneRecord `json:"pane"`
+	Deleted bool       `json:"deleted,omitempty"` // what is left of it is to go, see delete.go
 
 	version int            // counts changes
 	live    *recorder.Pane // nil for an archive
@@ -94,6 +95,8 @@ type registry struct {
 	hub    *hub
 	daemon uint64 // number of this daemon, see archived.go; fixed
 
+	deleted []*window // by an earlier daemon, which did not get to the end
+
 	mu       sync.Mutex
 	sessions map[uint64]*session
 	windows  map[uint64]*window
@@ -111,6 +114,9 @@ func loadRegistry(st *store.Store, hub *hub, damaged func(error)) (*registry, er
 		sessions: make(map[uint64]*session),
 		windows:  make(map[uint64]*window),
 		panes:    make(map[uint64]*window),
+	}
+	if err := r.loadNumbers(damaged); err != nil {
+		return nil, err
 	}
 	err := readRecords(st, sessionKey, damaged, func(s *session) {
 		r.sessions[s.ID] = s
@@ -131,7 +137,9 @@ func loadRegistry(st *store.Store, hub *hub, damaged func(error)) (*registry, er
 		r.next.session = max(r.next.session, w.Session+1)
 		r.next.window = max(r.next.window, w.ID+1)
 		r.next.pane = max(r.next.pane, w.Pane.ID+1)
-		if logs[w.Pane.ID] { // else the daemon ended before the program began
+		if w.Deleted {
+			r.deleted = append(r.deleted, w)
+		} else if logs[w.Pane.ID] { // else the daemon ended before the program began
 			w.events = &paneEvents{hub: hub, pane: w.object(manifest.Pane)}
 			r.windows[w.ID], r.panes[w.Pane.ID] = w, w
 			if err := r.settle(w); err != nil {
@@ -178,12 +186,16 @@ const putPatience = 10 * time.Second
 // put makes a record durable. On a disk that takes nothing it gives up after a
 // while; the record may still get there.
 func (r *registry) put(key string, id uint64, record any) error {
+	return r.putRecord(fmt.Sprintf("%s%d", key, id), record)
+}
+
+func (r *registry) putRecord(key string, record any) error {
 	value, err := json.Marshal(record)
 	if err != nil {
 		return err
 	}
 	done := make(chan error, 1)
-	go r.write(fmt.Sprintf("%s%d", key, id), value, done)
+	go r.write(key, value, done)
 	patience := time.NewTimer(putPatience)
 	defer patience.Stop()
 	select {
@@ -314,6 +326,10 @@ func (r *registry) updateSession(id uint64, change func(*session)) error {
 func (r *registry) updateWindow(id uint64, change func(*window)) error {
 	r.mu.Lock()
 	w := r.windows[id]
+	if w == nil { // deleted: there is nothing to change
+		r.mu.Unlock()
+		return nil
+	}
 	change(w)
 	w.version++
 	r.mu.Unlock()

@@ -137,6 +137,11 @@ func (s *Server) serve(ctx context.Context, c Config, ready func()) (err error) 
 	if err != nil {
 		return err
 	}
+	if !s.readOnly {
+		if err := s.registry.eraseDeleted(); err != nil {
+			s.logger.Error("what is left of a deleted pane stays for now", "err", err)
+		}
+	}
 	for _, w := range s.registry.allWindows() {
 		s.registry.setArchive(w.ID, s.archives.open(w.Pane, true))
 	}
@@ -269,8 +274,23 @@ func (s *Server) watch(w window) {
 	} else {
 		w.events.tell(evArchived, time.Now(), eventData{})
 	}
+	close(w.archive.known)
 	<-w.live.Stopped()
 	s.panes.Add(-1)
+}
+
+// exitKnown waits until a program that has exited is known to have: its exit is made
+// durable before anybody sees it.
+func (s *Server) exitKnown(ctx context.Context, w window) {
+	if w.live == nil {
+		return
+	}
+	if _, _, exited := w.live.Exit(); exited {
+		select {
+		case <-w.archive.known:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // state is the state of the pane of w: archived once it is no longer recorded

@@ -35,6 +35,7 @@ func (s *Server) killWindow(ctx context.Context, w window) error {
 		return nil
 	}
 	err := w.live.HangUp(ctx)
+	s.exitKnown(ctx, w)
 	if errors.Is(err, recorder.ErrExited) || errors.Is(err, recorder.ErrStopped) {
 		return nil
 	}

@@ -3,7 +3,7 @@ package manifest
 // eventNames are the kinds of events, see events.
 var eventNames = []string{
 	"created", "exited", "resized", "title", "bell", "cwd", "command", "archived",
-	"gap", "evicted", "respawned", "closed", "missed",
+	"gap", "evicted", "respawned", "closed", "deleted", "missed",
 }
 
 var events = Verb{

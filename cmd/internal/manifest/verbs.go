@@ -190,6 +190,7 @@ var Verbs = []Verb{
 		},
 	},
 	respawn,
+	deletePane,
 	{
 		Name: "pane.capture", Summary: "Read the visible screen as text",
 		Right: Read, On: Pane,

@@ -1,0 +1,80 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+
+	"looptape/store"
+)
+
+// A pane is deleted in four steps, each durable before the next: its numbers are
+// noted, so that they are not given out again; its record is marked, after which it is
+// there for nobody; its log goes; its record goes. A daemon that finds a marked record
+// takes the last two.
+
+// numbersKey is the record of the numbers that come next, as far as no record or log
+// shows them any more.
+const numbersKey = "numbers"
+
+// numbers is that record.
+type numbers struct {
+	Window uint64 `json:"window"`
+	Pane   uint64 `json:"pane"`
+}
+
+func (r *registry) loadNumbers(damaged func(error)) error {
+	var n numbers
+	raw, err := r.store.Get(numbersKey)
+	if err == nil {
+		err = json.Unmarshal(raw, &n)
+	}
+	r.next.window, r.next.pane = n.Window, n.Pane
+	var damage *store.DamagedError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, store.ErrNoRecord):
+		return nil
+	case errors.As(err, &damage), errors.As(err, &syntax):
+		damaged(err)
+		return nil
+	}
+	return err
+}
+
+// markDeleted makes it lasting that a window and its pane are deleted. Then nobody
+// finds them any more.
+func (r *registry) markDeleted(id uint64) error {
+	r.mu.Lock()
+	next := numbers{r.next.window, r.next.pane}
+	r.mu.Unlock()
+	if err := r.putRecord(numbersKey, next); err != nil {
+		return err
+	}
+	if err := r.updateWindow(id, func(w *window) { w.Deleted = true }); err != nil {
+		r.updateWindow(id, func(w *window) { w.Deleted = false })
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.panes, r.windows[id].Pane.ID)
+	delete(r.windows, id)
+	return nil
+}
+
+// erase takes away what is left of a deleted window.
+func (r *registry) erase(w window) error {
+	err := r.store.Remove(w.Pane.ID)
+	if err == nil || errors.Is(err, store.ErrNoLog) {
+		err = r.forget(w.ID)
+	}
+	return err
+}
+
+// eraseDeleted does so for those that an earlier daemon did not get to.
+func (r *registry) eraseDeleted() (err error) {
+	for _, w := range r.deleted {
+		err = errors.Join(err, r.erase(*w))
+	}
+	r.deleted = nil
+	return err
+}

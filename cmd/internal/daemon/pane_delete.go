@@ -1,0 +1,58 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"looptape/store"
+)
+
+func (s *Server) paneDelete(ctx context.Context, r *request) (any, error) {
+	if s.readOnly {
+		return nil, store.ErrReadOnly
+	}
+	for {
+		w, err := s.findPane(r)
+		if err == nil {
+			s.exitKnown(ctx, w)
+			w, err = s.findPane(r)
+		}
+		if err == nil && w.state() == "running" {
+			err = conflict(w, "runs its program: end that first")
+		}
+		if err == nil {
+			err = s.deletePane(ctx, w)
+		}
+		if errors.Is(err, errRetired) {
+			continue // it was respawned, or deleted
+		}
+		return map[string]string{"pane": r.id}, err
+	}
+}
+
+// deletePane removes the pane of w, whose program has ended, and its window.
+func (s *Server) deletePane(ctx context.Context, w window) error {
+	select {
+	case <-w.archive.turn:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { w.archive.turn <- struct{}{} }()
+	if err := s.release(ctx, w); err != nil {
+		return err
+	}
+	err := w.archive.with(ctx, func() error {
+		if err := s.registry.markDeleted(w.ID); err != nil {
+			return err
+		}
+		w.archive.retired, w.archive.term = true, nil
+		s.archives.drop(w.archive)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	w.events.tell(evDeleted, time.Now(), eventData{})
+	return s.registry.erase(w)
+}
