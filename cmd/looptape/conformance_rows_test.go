@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // counted are the rows of seq 1 n on cols columns, the cursor's row included.
@@ -225,11 +226,10 @@ func caseOutrun(r *rig) {
 	busy := call[ids](r.s, r.c, "window.create", obj{"session": session, "cols": 20, "rows": 4, "scrollback": 3000, "argv": []string{"seq", "1", "1000000000000"}}).Pane
 	r.s.until(r.c, busy, "writing", func(i paneInfo) bool { return i.Offset > 40000 })
 	evicted := 0
-	for range 5 {
-		evicted += r.outrun(busy)
-	}
-	if evicted == 0 {
-		r.Error("the reader was never outrun")
+	for rounds, deadline := 0, time.Now().Add(patience); rounds < 5 || evicted == 0; rounds++ {
+		if evicted += r.outrun(busy); time.Now().After(deadline) {
+			r.Fatalf("in %d rounds the reader was outrun %d times", rounds, evicted)
+		}
 	}
 }
 

@@ -25,7 +25,6 @@ func TestDroppedAttachments(t *testing.T) {
 	attachLine := func(mode string) string {
 		return fmt.Sprintf(`{"id":1,"verb":"hello","params":{"proto":1,"token":%q}}`+"\n"+`{"id":2,"verb":"pane.attach","params":{"pane":%q,"mode":%q,"cols":80,"rows":24,"history":1000}}`+"\n", d.token, made.Pane, mode)
 	}
-	input := attach.Append(nil, attach.Frame{Type: attach.Input, Data: []byte("typed")})
 	before, files := runtime.NumGoroutine(), descriptors()
 	n := 2000
 	if testing.Short() {
@@ -44,36 +43,7 @@ func TestDroppedAttachments(t *testing.T) {
 			}
 			defer nc.Close()
 			nc.SetDeadline(time.Now().Add(patience))
-			in := bufio.NewReader(nc)
-			read := func(lines, bytes int) {
-				for range lines {
-					if _, err := in.ReadString('\n'); err != nil {
-						t.Error(err)
-					}
-				}
-				io.CopyN(io.Discard, in, int64(bytes))
-			}
-			switch i % 6 {
-			case 0: // in the middle of the request
-				line := attachLine("read")
-				io.WriteString(nc, line[:len(line)-2])
-			case 1: // before the answer is read
-				io.WriteString(nc, attachLine("write"))
-			case 2: // behind the answer, in the middle of the first frame
-				io.WriteString(nc, attachLine("read"))
-				read(2, 100)
-			case 3: // in the middle of a frame from the client
-				io.WriteString(nc, attachLine("write"))
-				read(2, 5000)
-				nc.Write(input[:len(input)-3])
-			case 4: // in the middle of the length of one
-				io.WriteString(nc, attachLine("write")+string(input[:2]))
-				read(2, 0)
-			case 5: // behind one that is none
-				io.WriteString(nc, attachLine("read"))
-				read(2, 0)
-				io.WriteString(nc, "\xff\xff\xff\xff\x63")
-			}
+			drop(t, nc, i%6, attachLine)
 		})
 	}
 	all.Wait()
@@ -90,6 +60,41 @@ func TestDroppedAttachments(t *testing.T) {
 		if d.must("pane.get", map[string]any{"pane": made.Pane}, &later); time.Now().After(deadline) {
 			t.Fatalf("the pane stands still at %d", first.Offset)
 		}
+	}
+}
+
+// drop leaves a connection at one of six places.
+func drop(t *testing.T, nc net.Conn, place int, attachLine func(mode string) string) {
+	input := attach.Append(nil, attach.Frame{Type: attach.Input, Data: []byte("typed")})
+	in := bufio.NewReader(nc)
+	read := func(lines, bytes int) {
+		for range lines {
+			if _, err := in.ReadString('\n'); err != nil {
+				t.Error(err)
+			}
+		}
+		io.CopyN(io.Discard, in, int64(bytes))
+	}
+	switch place {
+	case 0: // in the middle of the request
+		line := attachLine("read")
+		io.WriteString(nc, line[:len(line)-2])
+	case 1: // before the answer is read
+		io.WriteString(nc, attachLine("write"))
+	case 2: // behind the answer, in the middle of the first frame
+		io.WriteString(nc, attachLine("read"))
+		read(2, 100)
+	case 3: // in the middle of a frame from the client
+		io.WriteString(nc, attachLine("write"))
+		read(2, 5000)
+		nc.Write(input[:len(input)-3])
+	case 4: // in the middle of the length of one
+		io.WriteString(nc, attachLine("write")+string(input[:2]))
+		read(2, 0)
+	case 5: // behind one that is none
+		io.WriteString(nc, attachLine("read"))
+		read(2, 0)
+		io.WriteString(nc, "\xff\xff\xff\xff\x63")
 	}
 }
 
