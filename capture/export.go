@@ -20,6 +20,7 @@ type ExportRequest struct {
 	To       *uint64 `json:"to"`   // offset to end at; nil is the end of the log
 	FromTime *string `json:"from_time"`
 	ToTime   *string `json:"to_time"` // see ParseTime
+	Nth      *int    `json:"command"` // a command instead: -1 is the newest
 
 	Header CastHeader `json:"-"` // of an asciicast: of the program that runs, or ran last
 	Now    time.Time  `json:"-"` // which relative times count from
@@ -70,10 +71,11 @@ type export struct {
 // it goes on at the new beginning of the log, as behind a gap.
 //
 // The errors, beside those of the log: invalid_params.export for a range that cannot
-// be, invalid_params.time, and not_found.offset for one that begins behind the end.
+// be, invalid_params.time, not_found.offset for one that begins behind the end, and
+// not_found.command.
 func Export(ctx context.Context, p Pane, q ExportRequest, w io.Writer) (*ExportResult, error) {
 	e := &export{q: q, log: p.Log(), r: &ExportResult{Pane: q.Pane}}
-	if err := e.resolve(p, q); err != nil {
+	if err := e.resolve(ctx, p, q); err != nil {
 		return nil, err
 	}
 	e.choose(w)
@@ -152,8 +154,12 @@ func (e *export) tryOpen() error {
 	}
 	var sink func(replay.Line)
 	if lines, ok := e.format.(*transcript); ok {
+		above := uint64(0) // Offset of the line above
 		sink = func(l replay.Line) {
-			if l.Offset >= e.since {
+			if len(l.Text) > 0 {
+				above = l.Offset
+			}
+			if max(l.Offset, above) >= e.since { // a blank line belongs to what is above it
 				lines.line(l)
 			}
 		}

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"context"
 	"fmt"
 
 	"looptape/store"
@@ -20,9 +21,19 @@ type exportRange struct {
 
 // resolve finds the ends of the range that q asks for. The end of the log is that of
 // now.
-func (r *exportRange) resolve(p Pane, q ExportRequest) error {
+func (r *exportRange) resolve(ctx context.Context, p Pane, q ExportRequest) error {
 	log := p.Log()
 	r.end = log.End()
+	if q.Nth != nil {
+		if q.From != nil || q.FromTime != nil || q.To != nil || q.ToTime != nil {
+			return rangeError("command excludes from, to, from_time and to_time")
+		}
+		c, err := nthCommand(ctx, p, *q.Nth)
+		if err != nil {
+			return err
+		}
+		q.From, q.To = &c.Start, c.End
+	}
 	if q.From != nil && q.FromTime != nil || q.To != nil && q.ToTime != nil {
 		return rangeError("an end of the range is an offset or a time, not both")
 	}

@@ -40,7 +40,8 @@ func TestTranscriptGap(t *testing.T) {
 }
 
 // TestTranscriptIsSearch: the transcript has the lines that a search for everything
-// finds, of the whole recording and of any part, whatever the stream does.
+// finds, of the whole recording and of any part, whatever the stream does. The blank
+// lines below a line come with it, which a search does not know.
 func TestTranscriptIsSearch(t *testing.T) {
 	r := rand.New(rand.NewPCG(41, 42))
 	st := newStore(t)
@@ -78,12 +79,14 @@ func TestTranscriptIsSearch(t *testing.T) {
 			text, _ := exported(t, p, ExportRequest{Format: "text", From: from, To: to})
 			var got, want []string
 			for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-				if text != "" && !strings.HasPrefix(line, "---- looptape: ") {
+				if text != "" && !strings.HasPrefix(line, "---- looptape: ") && (line != "" || from == nil) {
 					got = append(got, line)
 				}
 			}
 			for _, m := range p.searchAll(SearchRequest{From: from, To: to, Limit: 10000}) {
-				want = append(want, m.Line)
+				if m.Line != "" || from == nil {
+					want = append(want, m.Line)
+				}
 			}
 			if strings.Join(got, "\n") != strings.Join(want, "\n") || len(got) != len(want) {
 				t.Fatalf("round %d of %q, %s:\n%q, and searched\n%q", round, p.stream, rangeName(from, to), got, want)

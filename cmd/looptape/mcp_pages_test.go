@@ -75,7 +75,7 @@ func exportByPages(t *testing.T, c *mcp.ClientSession, args obj) (text string, p
 		if *p.Next != uint64(len(text)) {
 			t.Fatalf("the page ends at %d, not %d", len(text), *p.Next)
 		}
-		args["offset"], args["from"], args["to"] = *p.Next, p.From, p.To
+		args["offset"], args["began"], args["to"] = *p.Next, p.From, p.To
 	}
 }
 
@@ -100,10 +100,16 @@ func TestMCPExport(t *testing.T) {
 			t.Errorf("by %d bytes: %d pages, %q", n, pages, text)
 		}
 	}
+	if text, _ := exportByPages(t, c, obj{"pane": pane, "format": "raw", "from": 99, "max_bytes": 7}); len(text) != 6*(3+8) || !strings.HasPrefix(text, "a\r\n") {
+		t.Errorf("from 99 on: %q", text)
+	}
+	if text, pages := exportByPages(t, c, obj{"pane": pane, "from_time": "-1h", "to_time": "-0s", "max_bytes": 9}); !strings.HasPrefix(text, want+"a") || pages < 10 {
+		t.Errorf("of the last hour: %d pages, %q", pages, text)
+	}
 	wantTool(t, c, "invalid_params.range", "pane_dexport", obj{"pane": pane, "max_bytes": 0})
 	wantTool(t, c, "invalid_params.choice", "pane_dexport", obj{"pane": pane, "format": "gif", "max_bytes": 0})
 	wantTool(t, c, "not_found.pane", "pane_dexport", obj{"pane": "p9", "offset": -1})
-	wantTool(t, c, "not_found.evicted", "pane_dexport", obj{"pane": pane, "from": 5})
+	wantTool(t, c, "not_found.evicted", "pane_dexport", obj{"pane": pane, "began": 5})
 }
 
 // TestMCPEvents: events come in batches, each behind the number of the one

@@ -29,8 +29,9 @@ func (s *Server) paneExport(ctx context.Context, r *request) (any, error) {
 	q.Begin = func(from, to uint64) error {
 		return r.Item(ctx, map[string]uint64{"from": from, "to": to})
 	}
-	chunk := min(exportChunk, r.Room/4*3-len(`{"data":""}`)-4)
-	out := bufio.NewWriterSize(itemWriter{ctx, r, chunk}, chunk)
+	items := &itemWriter{ctx: ctx, r: r, chunk: min(exportChunk, r.Room/4*3-len(`{"data":"","offset":9007199254740991}`)-4)}
+	q.Progress = func(offset uint64) { items.offset = offset }
+	out := bufio.NewWriterSize(items, items.chunk)
 	result, err := capture.Export(ctx, p, q, out)
 	if err == nil {
 		err = out.Flush()
@@ -40,15 +41,22 @@ func (s *Server) paneExport(ctx context.Context, r *request) (any, error) {
 
 // itemWriter sends what it is given as items of a stream.
 type itemWriter struct {
-	ctx   context.Context
-	r     *request
-	chunk int
+	ctx    context.Context
+	r      *request
+	chunk  int
+	offset uint64 // of the stream, up to which the export has come
 }
 
-func (w itemWriter) Write(b []byte) (n int, err error) {
+// exportItem is a piece of an export.
+type exportItem struct {
+	Data   []byte `json:"data"`
+	Offset uint64 `json:"offset"`
+}
+
+func (w *itemWriter) Write(b []byte) (n int, err error) {
 	for n < len(b) {
 		piece := b[n:min(len(b), n+w.chunk)]
-		if err := w.r.Item(w.ctx, map[string][]byte{"data": piece}); err != nil {
+		if err := w.r.Item(w.ctx, exportItem{piece, w.offset}); err != nil {
 			return n, err
 		}
 		n += len(piece)

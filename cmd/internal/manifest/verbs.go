@@ -205,28 +205,7 @@ var Verbs = []Verb{
 	search,
 	wait,
 	commands,
-	{
-		Name: "pane.export", Summary: "Write out the recording of a pane",
-		Right: Read, On: Pane, Streams: true,
-		Notes: `A transcript has a rule line where bytes are missing, raw has nothing there; the result counts them. An asciicast holds UTF-8 only: other bytes are U+FFFD in it, as the terminal shows them; it has sizes, exits (in v2 as markers), and markers where the recording restarts, another program begins, or bytes are missing. Where the log has lost its beginning, its first event redraws the screen of then.`,
-		Params: []Param{
-			paneParam("Pane to export"),
-			{Name: "format", Summary: "text: the transcript, each line once; raw: the exact bytes; asciicast: a v3 recording with times and sizes; asciicast-v2: the older one", Type: String, Choices: []string{"text", "raw", "asciicast", "asciicast-v2"}, Default: "text"},
-			{Name: "to", Summary: "Offset of the stream to end at; default: where the pane is", Type: Integer, Min: at(0), Max: at(Largest)},
-		},
-		Item: []Field{
-			{Name: "data", Type: Bytes, Optional: true, Summary: "Up to 49152 bytes of the export"},
-			{Name: "from", Type: Integer, Optional: true, Summary: "In the first item, which has no data: offset of the stream at which the export begins"},
-			{Name: "to", Type: Integer, Optional: true, Summary: "In the first item: offset at which it ends"},
-		},
-		Result: []Field{
-			{Name: "pane", Type: String},
-			{Name: "from", Type: Integer, Summary: "Offset of the first byte of the stream that is exported"},
-			{Name: "offset", Type: Integer, Summary: "Offset behind the last one"},
-			{Name: "missed_bytes", Type: Integer, Summary: "Bytes between from and offset that are not in the log, and that the export marks as missing"},
-		},
-		Failures: []Failure{noPane, damaged, {Code: "not_found.evicted", When: "the log lost its beginning to retention meanwhile"}},
-	},
+	export,
 	paneAttach,
 	{
 		Name: "pane.verify", Summary: "Read all of a recording again and check it against its checksums, and its checkpoints against its replay",

@@ -21,7 +21,7 @@ const resultRoom = 1024
 // pageParams page an export over MCP, which has no streams.
 var pageParams = []manifest.Param{
 	{Name: "offset", Summary: "Byte of the export to go on at: next of the page before", Type: manifest.Integer, Min: at(0), Max: at(manifest.Largest), Default: 0},
-	{Name: "from", Summary: "from of the first page: the call fails if the log has lost that beginning", Type: manifest.Integer, Min: at(0), Max: at(manifest.Largest)},
+	{Name: "began", Summary: "from of the first page: the call fails if the log has lost that beginning", Type: manifest.Integer, Min: at(0), Max: at(manifest.Largest)},
 	{Name: "max_bytes", Summary: "Most bytes of the export in this page", Type: manifest.Integer, Min: at(1), Max: at(16 << 20), Default: defaultPage},
 }
 
@@ -55,7 +55,7 @@ type exportPage struct {
 // beginning, up to the same place of the stream, and keeps its part: the pages
 // together are one export, whatever the pane does meanwhile.
 func exportPages(t *tool) {
-	t.notes = "Over MCP it comes page by page: pass next as offset, and from and to as they were answered, until done. All pages together are the recording as it was at the first. Each page costs as much as all before it: for the newest output use capture_since or pane_dcapture__rows."
+	t.notes = "Over MCP it comes page by page: pass the same parameters again, with next as offset, from as began, and to as it was answered, until done. All pages together are the recording as it was at the first. Each page costs as much as all before it: for the newest output use capture_since or pane_dcapture__rows."
 	t.params = append(append([]manifest.Param{}, t.verb.Params...), pageParams...)
 	t.result = []manifest.Field{
 		{Name: "pane", Type: manifest.String},
@@ -65,7 +65,7 @@ func exportPages(t *tool) {
 		{Name: "offset", Type: manifest.Integer, Summary: "Byte of the export at which this page begins"},
 		{Name: "next", Type: manifest.Integer, Optional: true, Summary: "offset of the next page; present only when done is false"},
 		{Name: "done", Type: manifest.Boolean, Summary: "True when this page reaches the end of the export"},
-		{Name: "missed_bytes", Type: manifest.Integer, Optional: true, Summary: "On the last page: bytes between from and to that are not in the log, and that the export marks as missing"},
+		{Name: "missed_bytes", Type: manifest.Integer, Optional: true, Summary: "On the last page: bytes of the range asked for that are not in the log: in front of from, and where the export marks them as missing"},
 		{Name: "text", Type: manifest.String, Optional: true, Summary: "The page, of all formats but raw"},
 		{Name: "data", Type: manifest.Bytes, Optional: true, Summary: "The page, of raw"},
 	}
@@ -78,8 +78,22 @@ func exportPages(t *tool) {
 // place is where a page begins, and how long it may be.
 type place struct {
 	Offset   uint64  `json:"offset"`
-	From     *uint64 `json:"from"`
+	Began    *uint64 `json:"began"`
 	MaxBytes int     `json:"max_bytes"`
+}
+
+// fix gives a later page the range of the first one, whose ends were answered: that
+// which was given by times or by a command would be another one by now.
+func (p *place) fix(args arguments) {
+	if p.Began == nil || args["to"] == nil {
+		return
+	}
+	if args["from_time"] != nil || args["command"] != nil {
+		args["from"], _ = json.Marshal(*p.Began)
+	}
+	for _, name := range []string{"from_time", "to_time", "command"} {
+		delete(args, name)
+	}
 }
 
 func runExport(ctx context.Context, l *link, v *manifest.Verb, args arguments) (json.RawMessage, error) {
@@ -98,6 +112,7 @@ func runExport(ctx context.Context, l *link, v *manifest.Verb, args arguments) (
 		if err := decode(ours, &at); err != nil {
 			return nil, err
 		}
+		at.fix(theirs)
 	}
 	var result json.RawMessage
 	err := l.use(ctx, v, func(c *wire.Client) error {
@@ -148,7 +163,7 @@ func (p *pager) take(item json.RawMessage) error {
 	if i.From != nil && i.To != nil {
 		p.from, p.to = *i.From, *i.To
 	}
-	if p.From != nil && *p.From != p.from {
+	if p.Began != nil && *p.Began != p.from {
 		return &wire.Error{
 			Code:    "not_found.evicted",
 			Message: fmt.Sprintf("the log begins at offset %d by now: begin the export again", p.from),
