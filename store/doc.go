@@ -48,7 +48,8 @@
 // # How it forgets
 //
 // Once a second the retainer takes the oldest spans of each log that keeps more
-// than it must (SetRetain), and while the store is larger than Options.DiskCap
+// than it must (SetRetain), every ten seconds those in which everything is older
+// than Options.KeepFor, by the wall times of their frames, and while the store is larger than Options.DiskCap
 // those of logs nobody appends to, then of the largest. Oldest moves on before
 // the keys go, so a reader that finds nothing looks at Oldest again and reports
 // ErrEvicted, never a hole.

@@ -203,7 +203,7 @@ func (s *Store) evictToCap() error {
 		}
 	}
 	var errs []error
-	sort.Slice(archives, func(i, j int) bool { return archives[i].newest() < archives[j].newest() })
+	sort.Slice(archives, func(i, j int) bool { return archives[i].Newest() < archives[j].Newest() })
 	for _, l := range archives {
 		for excess > 0 {
 			freed, err := s.evictOldest(l)
@@ -253,8 +253,9 @@ func (l *Log) appended() bool {
 	return l.pending.total > 0
 }
 
-// newest is the time of the log's last output, as far as it is known.
-func (l *Log) newest() int64 {
+// Newest is the largest wall time of a frame of the log, ns since the epoch;
+// math.MinInt64 if it has none, or none that is known.
+func (l *Log) Newest() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.clock

@@ -2,8 +2,10 @@ package main_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -63,5 +65,61 @@ func TestDiskCap(t *testing.T) {
 		if len(line) != 96 {
 			t.Fatalf("line %d of what is left: %q", i+1, line)
 		}
+	}
+}
+
+// TestKeepFor: of a recording that is older than the daemon keeps any, nothing can be
+// read any more but that it was there, and how much it was. A pane whose program runs
+// keeps its screen.
+func TestKeepFor(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	c := s.client()
+	crashed := s.run(c, 80, 24, "sh", "-c", "echo secret; exec sleep 1000")
+	s.until(c, crashed, "durable", func(p paneInfo) bool { return p.Durable == 8 })
+	s.end(syscall.SIGKILL)
+	s.args = []string{"--keep-for", "1s"}
+	s.start()
+	c = s.client()
+	ended := s.run(c, 80, 24, "sh", "-c", "printf '\\033]0;secret\\a'; echo secret")
+	live := s.run(c, 80, 24, "sh", "-c", "echo alive; exec sleep 1000")
+	s.until(c, live, "durable", func(p paneInfo) bool { return p.Durable == 7 })
+	check := func() {
+		t.Helper()
+		for _, pane := range []string{crashed, ended} {
+			info := s.until(c, pane, "gone", func(p paneInfo) bool { return p.Oldest == p.Offset })
+			if rows, _ := s.rows(c, pane); strings.TrimSpace(strings.Join(rows, "")) != "" {
+				t.Errorf("%s shows %q", pane, rows)
+			}
+			if raw := s.raw(c, pane); len(raw) > 0 {
+				t.Errorf("%s has %q", pane, raw)
+			}
+			if text := s.export(c, pane, "text"); strings.Contains(text, "secret") {
+				t.Errorf("%s: %q", pane, text)
+			}
+			a := call[sinceAnswer](s, c, "pane.capture_since", obj{"pane": pane, "since": 3, "format": "raw"})
+			if !a.Missed || a.MissedBytes != info.Offset-3 || len(a.Data) > 0 {
+				t.Errorf("%s: %+v of %d", pane, a, info.Offset)
+			}
+			if got := call[struct{ Title string }](s, c, "pane.get", obj{"pane": pane}); got.Title != "" {
+				t.Errorf("%s: title %q", pane, got.Title)
+			}
+			v, err := c.Stream(s.ctx, "pane.verify", obj{"pane": pane}, func(json.RawMessage) error { return nil })
+			if err != nil || !bytes.Contains(v, []byte(`"sound":true`)) {
+				t.Errorf("%s: verify: %s, %v", pane, v, err)
+			}
+		}
+	}
+	check()
+	if rows, _ := s.rows(c, live); strings.TrimSpace(rows[0]) != "alive" {
+		t.Errorf("the live pane shows %q", rows)
+	}
+	before := call[paneInfo](s, c, "pane.get", obj{"pane": ended})
+	s.end(syscall.SIGTERM)
+	s.start()
+	c = s.client()
+	check()
+	if after := call[paneInfo](s, c, "pane.get", obj{"pane": ended}); after.Offset != before.Offset || after.Epoch < before.Epoch {
+		t.Errorf("%+v became %+v", before, after)
 	}
 }

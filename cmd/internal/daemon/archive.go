@@ -38,6 +38,7 @@ type archive struct {
 	log     *store.Log       // nil until it is opened, and finished if it was found
 	term    *replay.Terminal // nil while it is not hydrated
 	retired bool             // the pane was respawned, or deleted
+	empty   bool             // expire has nothing to do any more
 }
 
 // errRetired says that an archive is none any more: the registry knows what the
@@ -100,18 +101,23 @@ func (a *archive) end(ctx context.Context) error {
 		if err := a.openLog(ctx); err != nil || a.found {
 			return err
 		}
-		return a.finish(ctx, a.log)
+		return a.finish(ctx, a.log, time.Now().UnixNano())
 	})
 }
 
 func (a *archive) openLog(ctx context.Context) error {
+	return a.openLogAt(ctx, time.Now().UnixNano())
+}
+
+// openLogAt opens the log; wall is the time of what it lacks at its end.
+func (a *archive) openLogAt(ctx context.Context, wall int64) error {
 	if a.log != nil {
 		return nil
 	}
 	log, err := a.all.store.Log(a.pane.ID)
 	if err == nil && a.found && !a.all.readOnly {
 		log.SetRetain(a.pane.Retain)
-		err = a.finish(ctx, log)
+		err = a.finish(ctx, log, wall)
 		// A log whose end is damaged keeps what stands before: it is read as it is,
 		// and who wants its screen is told of the damage.
 		if damaged := new(store.DamagedError); errors.As(err, &damaged) {
@@ -203,12 +209,12 @@ func (all *archives) drop(a *archive) {
 // for what may be lost, since clients may have seen offsets behind the log's
 // end, and a checkpoint; in any case the mark of the recording's end. Nobody
 // waits until that is durable: after a crash before, it is appended again.
-func (a *archive) finish(ctx context.Context, log *store.Log) error {
+func (a *archive) finish(ctx context.Context, log *store.Log, wall int64) error {
 	last, err := lastFrame(log)
 	if err != nil || last.Kind == replay.MarkRestart {
 		return err
 	}
-	now := store.Time{Wall: time.Now().UnixNano(), Mono: last.Time.Mono}
+	now := store.Time{Wall: wall, Mono: last.Time.Mono}
 	lost := uint64(0)
 	switch {
 	case last.Kind == store.Gap: // a crash in the middle of finish

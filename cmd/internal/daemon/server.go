@@ -147,6 +147,10 @@ func (s *Server) serve(ctx context.Context, c Config, ready func()) (err error) 
 	}
 	s.announceArchives()
 	s.store.OnEvict(s.evicted)
+	if c.KeepFor > 0 && !s.readOnly {
+		s.watches.Add(1)
+		go s.expire(c.KeepFor)
+	}
 	listener, err := listen(c.Socket)
 	if err != nil {
 		return err
