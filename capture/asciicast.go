@@ -134,6 +134,8 @@ func (e *asciicast) frame(t *replay.Terminal, f store.Frame) error {
 		return e.event(mono, 'r', fmt.Appendf(nil, "%dx%d", b.Cols, b.Rows))
 	case replay.MarkExit:
 		return e.exit(mono, f.Data)
+	case replay.MarkMarker:
+		return e.event(mono, 'm', f.Data)
 	case replay.MarkRestart:
 		e.restart = fmt.Sprintf("looptape: the recording ended at offset %d", f.Offset)
 	case replay.MarkRespawn:

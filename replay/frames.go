@@ -16,18 +16,24 @@ import (
 //	18 Closed     -                                        none
 //	19 Restart    u32 skip                                 Terminal.Restart(skip)
 //	20 Respawn    -                                        Terminal.Respawn
+//	21 Marker     UTF-8, at most 64 KiB                    none
+//	22 Imported   -                                        none
 //
 // Exit stands where the program's own output ended, Closed where the last
 // process let go of the PTY: behind it come no more bytes of this program.
 // Restart stands where one daemon stopped recording, cleanly (skip 0) or as the
 // next one found it (then skip is the number of epochs that may have been lost).
 // Respawn stands where another program takes over; a full checkpoint follows it.
+// Imported is the first frame of what another recorder recorded, at the time at which
+// that began; a Marker is one of its markers, with its label.
 const (
 	MarkResize store.Kind = 16 + iota
 	MarkExit
 	MarkClosed
 	MarkRestart
 	MarkRespawn
+	MarkMarker
+	MarkImported
 )
 
 // Exit is how a program ended.

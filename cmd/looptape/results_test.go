@@ -49,6 +49,8 @@ var verbCalls = []verbCall{
 	{"pane.export", obj{"pane": "p1"}},
 	{"pane.export", obj{"pane": "p1", "format": "raw"}},
 	{"pane.verify", obj{"pane": "p1"}},
+	{"pane.import", obj{"session": "s0", "data": []byte("{\"version\":2,\"width\":20,\"height\":4}\n[1,\"o\",\"a\"]\n")}},
+	{"pane.import", obj{"session": "s0", "data": []byte("{\"version\":2,\"width\":20,\"height\":4}\n[1,\"o\",\"a\"]\n"), "end": true}},
 	{"pane.respawn", obj{"pane": "p1", "argv": []string{"/bin/cat"}}},
 	{"doctor", obj{}},
 	{"events", obj{"after": 0, "limit": 8}},

@@ -84,7 +84,7 @@ both. Recordings outlive their programs and the daemon.
 	flags.StringVar(&a.socketFlag, "socket", "", "socket of the daemon (default $LOOPTAPE_SOCKET, else looptape.sock in the state directory)")
 	flags.BoolVar(&a.json, "json", false, "print the result, or the error, as JSON on one line")
 	flags.IntVar(&a.maxFrame, "max-frame", 0, "largest frame of the connection, in bytes (4096 to 67108864; default $LOOPTAPE_MAX_FRAME, else what suits the command)")
-	root.AddCommand(a.serveCommand(), a.runCommand(), a.verifyCommand(), a.mcpCommand(), a.shellIntegrationCommand())
+	root.AddCommand(a.serveCommand(), a.runCommand(), a.importCommand(), a.verifyCommand(), a.mcpCommand(), a.shellIntegrationCommand())
 	a.addVerbs(root)
 	a.completeIDs(root)
 	return root

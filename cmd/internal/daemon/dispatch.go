@@ -42,6 +42,7 @@ var handlers = map[string]func(*Server, context.Context, *request) (any, error){
 	"pane.export":        (*Server).paneExport,
 	"pane.attach":        (*Server).paneAttach,
 	"pane.verify":        (*Server).paneVerify,
+	"pane.import":        (*Server).paneImport,
 	"events":             (*Server).events,
 	"doctor":             (*Server).doctor,
 	"grant.create":       (*Server).grantCreate,
@@ -280,6 +281,7 @@ func wireError(err error) error {
 	var start *recorder.StartError
 	var limit *recorder.LimitError
 	var damaged *store.DamagedError
+	var cast *capture.CastError
 	switch {
 	case err == nil, errors.As(err, &own):
 		return err
@@ -289,6 +291,8 @@ func wireError(err error) error {
 		return &wire.Error{Code: read.Code, Message: read.Message, Data: read.Data}
 	case errors.As(err, &start):
 		return &wire.Error{Code: "invalid_params." + start.Param, Message: "the program cannot be started: " + start.Error(), Data: map[string]string{"param": start.Param}}
+	case errors.As(err, &cast):
+		return &wire.Error{Code: "invalid_params.cast", Message: cast.Error(), Data: map[string]any{"param": "data", "line": cast.Line}}
 	case errors.As(err, &damaged):
 		return &wire.Error{
 			Code: "internal.damaged", Message: damaged.Error(),

@@ -24,7 +24,7 @@ func (s *Server) paneExport(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.Header = capture.CastHeader{Command: capture.ShellQuote(w.Pane.Argv), Term: "xterm-256color"}
+	q.Header = w.castHeader()
 	q.Now = time.Now()
 	q.Begin = func(from, to uint64) error {
 		return r.Item(ctx, map[string]uint64{"from": from, "to": to})
@@ -37,6 +37,14 @@ func (s *Server) paneExport(ctx context.Context, r *request) (any, error) {
 		err = out.Flush()
 	}
 	return result, err
+}
+
+// castHeader is what an asciicast of the pane says of it.
+func (w *window) castHeader() capture.CastHeader {
+	if i := w.Pane.Imported; i != nil {
+		return capture.CastHeader{Command: i.Command, Title: i.Title, Term: i.Term}
+	}
+	return capture.CastHeader{Command: capture.ShellQuote(w.Pane.Argv), Term: programTerm}
 }
 
 // itemWriter sends what it is given as items of a stream.

@@ -47,6 +47,9 @@ func (s *Server) paneGet(ctx context.Context, r *request) (any, error) {
 		b := t.Bounds()
 		info.Title, info.Cols, info.Rows = t.Title(), b.Cols, b.Rows
 		info.Screen, info.Epoch, info.Offset = b.Screen, b.Epoch, t.Offset()
+		if i := w.Pane.Imported; i != nil && info.Title == "" {
+			info.Title = i.Title
+		}
 		if cwd := t.Cwd(); cwd != "" {
 			info.Cwd = cwd
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"looptape/cmd/internal/manifest"
+	"looptape/cmd/internal/wire"
 	"looptape/recorder"
 	"looptape/replay"
 	"looptape/store"
@@ -64,6 +65,12 @@ func (s *Server) notKilled(w window) error {
 // it writes begins. What p leaves open is as the pane had it; but for the
 // environment, which nobody keeps: that is the daemon's, with what p says.
 func (s *Server) respawn(ctx context.Context, w window, p windowParams) (offset uint64, err error) {
+	if len(p.Argv) == 0 && w.Pane.Imported != nil {
+		return 0, &wire.Error{
+			Code: "invalid_params.argv", Message: "nothing ran in this pane, it was imported: say what is to run, by argv",
+			Data: map[string]string{"param": "argv"},
+		}
+	}
 	if len(p.Argv) == 0 {
 		p.Argv = w.Pane.Argv
 	}

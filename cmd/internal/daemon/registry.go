@@ -62,6 +62,14 @@ type paneRecord struct {
 	Exit       *exit      `json:"exit,omitempty"`
 	Daemon     uint64     `json:"daemon,omitempty"` // number of the one that ran the program
 	Next       *program   `json:"next,omitempty"`
+	Imported   *imported  `json:"imported,omitempty"` // what another recorder recorded, until something runs here
+}
+
+// imported is what another recorder said of what it recorded.
+type imported struct {
+	Command string `json:"command,omitempty"` // as a shell takes it
+	Title   string `json:"title,omitempty"`
+	Term    string `json:"term,omitempty"`
 }
 
 // program is what a pane is about to run in place of the program that has ended.

@@ -48,7 +48,7 @@ func (r *registry) settle(w *window) error {
 // runs says that the pane runs next.
 func (p *paneRecord) runs(next *program) {
 	p.Argv, p.Cwd, p.Started, p.Daemon = next.Argv, next.Cwd, next.Started, next.Daemon
-	p.Ended, p.Exit, p.Next = nil, nil, nil
+	p.Ended, p.Exit, p.Next, p.Imported = nil, nil, nil, nil
 }
 
 // hasRespawn reports whether the log of a pane has a Respawn mark at a position.

@@ -58,7 +58,8 @@ type Server struct {
 	endLife context.CancelFunc
 
 	limits  limits
-	panes   atomic.Int32  // whose terminal is open
+	panes   atomic.Int32 // whose terminal is open
+	imports *imports
 	starts  chan struct{} // holds one for each program that is being started
 	watches sync.WaitGroup
 
@@ -92,6 +93,7 @@ func Serve(ctx context.Context, c Config, ready func()) error {
 		hub: newHub(born), tallies: newTallies(), config: c,
 	}
 	s.archives = newArchives(st, readOnly, s.lost)
+	s.imports = newImports()
 	s.life, s.endLife = context.WithCancel(context.Background())
 	err = s.serve(ctx, c, ready)
 	return errors.Join(err, st.Close())
@@ -131,6 +133,9 @@ func (s *Server) serve(ctx context.Context, c Config, ready func()) (err error) 
 		return err
 	}
 	defer s.grants.Close()
+	if err := s.sweepImports(); err != nil {
+		return err
+	}
 	s.registry, err = loadRegistry(s.store, s.hub, func(err error) {
 		s.logger.Error("damaged: what it names cannot be listed any more", "err", err)
 	})

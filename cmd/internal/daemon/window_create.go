@@ -147,6 +147,9 @@ func (p *windowParams) check() error {
 	return nil
 }
 
+// programTerm is the TERM of every program.
+const programTerm = "xterm-256color"
+
 // environment is the whole environment of a program in the pane id. The
 // caller's token stays outside unless p names it.
 func (p *windowParams) environment(id string) []string {
@@ -158,7 +161,7 @@ func (p *windowParams) environment(id string) []string {
 		}
 		delete(env, "LOOPTAPE_TOKEN")
 	}
-	env["TERM"], env["COLORTERM"] = "xterm-256color", "truecolor"
+	env["TERM"], env["COLORTERM"] = programTerm, "truecolor"
 	maps.Copy(env, p.Env)
 	env["LOOPTAPE_PANE"] = id
 	list := make([]string, 0, len(env))

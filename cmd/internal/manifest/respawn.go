@@ -16,7 +16,7 @@ var respawn = Verb{
 	},
 	Failures: []Failure{noPane, damaged,
 		{Code: "conflict.state", When: "the pane runs its program, or its window was killed"},
-		{Code: "invalid_params.argv", When: "the program cannot be started: not found, or not executable"},
+		{Code: "invalid_params.argv", When: "the program cannot be started: not found, or not executable; or the pane was imported, and none is given"},
 		{Code: "invalid_params.cwd", When: "the working directory cannot be entered"},
 		{Code: "invalid_params.env", When: "a variable cannot be set"},
 		{Code: "unavailable.storage", When: "the disk takes nothing"},

@@ -206,6 +206,7 @@ var Verbs = []Verb{
 	wait,
 	commands,
 	export,
+	paneImport,
 	paneAttach,
 	{
 		Name: "pane.verify", Summary: "Read all of a recording again and check it against its checksums, and its checkpoints against its replay",

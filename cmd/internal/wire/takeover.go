@@ -29,6 +29,9 @@ type Takeover struct {
 // more; when serve returns, the connection is closed.
 func (c *Call) TakeOver(serve func(ctx context.Context, t *Takeover)) { c.takeOver = serve }
 
+// Gone ends when nothing can be answered any more: the client has gone.
+func (c *Call) Gone() context.Context { return c.conn.gone }
+
 // MaxFrame is what hello agreed on.
 func (c *Call) MaxFrame() int { return c.conn.max }
 

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"looptape/cmd/internal/wire"
+)
+
+// importChunk is how much of a file goes into one call, in bytes.
+const importChunk = 512 << 10
+
+func (a *app) importCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "import [flags] FILE",
+		Short: "Make an archive of another recorder's asciicast",
+		Long: `Make an archive of an asciicast of version 2 or 3, as asciinema records it, in a
+session of its own, and print the id of the pane. It has the times, sizes, markers
+and the exit of the file, and is read like any pane. What was typed is left out.
+FILE may be -, standard input. Starts a daemon when none runs. A file that cannot
+be read is refused with the number of the line, and nothing of it stays.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, title := os.Stdin, "import"
+			if args[0] != "-" {
+				f, err := os.Open(args[0])
+				if err != nil {
+					return &wire.Error{Code: "invalid_params.file", Message: err.Error()}
+				}
+				defer f.Close()
+				in, title = f, filepath.Base(args[0])
+			}
+			if !cmd.Flags().Changed("name") {
+				name = title
+			}
+			if err := checkText([]string{name}); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return a.importFile(ctx, in, name)
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "name of the session (default: that of the file)")
+	return cmd
+}
+
+// importFile imports a file into a new session, which goes again if that fails.
+func (a *app) importFile(ctx context.Context, in io.Reader, name string) error {
+	c, err := a.connectOrStart(ctx, "@owner", wire.CeilingMaxFrame)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var made paneIDs
+	if err := call(ctx, c, "session.create", map[string]string{"name": name}, &made); err != nil {
+		return err
+	}
+	raw, err := sendFile(ctx, c, made.Session, in)
+	if err != nil {
+		c.Call(context.WithoutCancel(ctx), "session.kill", map[string]string{"session": made.Session})
+		return err
+	}
+	if a.json {
+		_, err = fmt.Printf("%s\n", raw)
+		return err
+	}
+	var result struct {
+		Pane    string `json:"pane"`
+		Ignored int    `json:"ignored"`
+	}
+	if err := json.Unmarshal(raw, &result); err != nil {
+		return err
+	}
+	if result.Ignored > 0 {
+		fmt.Fprintf(os.Stderr, "looptape: %d events, such as input, have no place in a recording and were left out\n", result.Ignored)
+	}
+	_, err = fmt.Println(result.Pane)
+	return err
+}
+
+// sendFile sends a file in pieces, and returns the last result.
+func sendFile(ctx context.Context, c *wire.Client, session string, in io.Reader) (json.RawMessage, error) {
+	chunk := make([]byte, min(importChunk, c.Welcome.MaxFrame/4*3-512))
+	params := map[string]any{"session": session}
+	for {
+		n, err := io.ReadFull(in, chunk)
+		end := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !end {
+			return nil, &wire.Error{Code: "invalid_params.file", Message: err.Error()}
+		}
+		params["data"], params["end"] = chunk[:n], end
+		raw, err := c.Call(ctx, "pane.import", params)
+		if err != nil || end {
+			return raw, err
+		}
+		var result struct {
+			Import string `json:"import"`
+		}
+		if err := json.Unmarshal(raw, &result); err != nil {
+			return nil, err
+		}
+		params["import"] = result.Import
+	}
+}

@@ -1,0 +1,223 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"looptape/capture"
+	"looptape/cmd/internal/wire"
+	"looptape/recorder"
+	"looptape/replay"
+	"looptape/store"
+)
+
+// An import writes the log first and the record of the window last, so that nothing
+// of it is seen before all of it is there. A note under importPrefix, from before the log
+// to behind the record, tells the next daemon of a log that came to nothing.
+const importPrefix = "import/"
+
+// maxImports is how many imports may be under way: each has a Terminal, and the
+// beginning of a line of at most 16 MiB.
+const maxImports = 4
+
+func importKey(pane uint64) string { return fmt.Sprintf("%s%d", importPrefix, pane) }
+
+// importNote is what is kept of an import that is under way.
+type importNote struct {
+	Pane   uint64 `json:"pane"`
+	Window uint64 `json:"window"`
+}
+
+// importing is an import that is under way. It belongs to a connection, and goes with
+// it.
+type importing struct {
+	server     *Server
+	id         string
+	session    uint64
+	gone       context.Context // ends with the connection
+	scrollback int
+	retain     uint64
+
+	turn chan struct{} // holds one: whoever took it owns what follows
+
+	ctx    context.Context // of the call that feeds the reader
+	reader capture.CastReader
+	record *recorder.Import // nil before the header was read
+	window window           // from then on
+	wall   int64            // when it began, ns since the Unix epoch
+	last   int64            // time of the last event, ns since then
+	ended  bool             // it is a pane, or came to nothing
+}
+
+// imports are those of a daemon.
+type imports struct {
+	mu   sync.Mutex
+	next int
+	all  map[string]*importing
+}
+
+func newImports() *imports { return &imports{all: make(map[string]*importing)} }
+
+// add numbers an import, unless there are too many.
+func (all *imports) add(i *importing) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if len(all.all) >= maxImports {
+		return false
+	}
+	i.id = fmt.Sprintf("i%d", all.next)
+	all.next++
+	all.all[i.id] = i
+	return true
+}
+
+// find looks up an import of a session and a connection.
+func (all *imports) find(id string, session uint64, gone context.Context) (*importing, error) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	i := all.all[id]
+	if i == nil || i.session != session || i.gone != gone {
+		return nil, noImport
+	}
+	return i, nil
+}
+
+var noImport = &wire.Error{Code: "not_found.import", Message: "no such import is under way on this connection: begin again"}
+
+// with runs f as the owner of i.
+func (i *importing) with(ctx context.Context, f func() error) error {
+	select {
+	case <-i.turn:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { i.turn <- struct{}{} }()
+	if i.ended {
+		return noImport
+	}
+	return f()
+}
+
+// over ends the import: it holds no place any more. Its owner calls it.
+func (i *importing) over() {
+	i.ended = true
+	all := i.server.imports
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	delete(all.all, i.id)
+}
+
+// abandon drops an import whose connection has ended. What it does not get done
+// before the daemon ends, the next one does.
+func (i *importing) abandon() {
+	<-i.turn
+	defer func() { i.turn <- struct{}{} }()
+	if !i.ended {
+		i.drop()
+	}
+}
+
+// drop ends the import, and removes what there is of it. Its owner calls it.
+func (i *importing) drop() {
+	defer i.over()
+	if i.window.events == nil { // no log yet
+		return
+	}
+	if err := i.server.removeImport(i.window.Pane.ID); err != nil && !errors.Is(err, store.ErrClosed) {
+		i.server.logger.Error("what an import left is still there", "pane", i.window.Pane.ID, "err", err)
+	}
+}
+
+// removeImport removes the log of an import, and then the note of it.
+func (s *Server) removeImport(pane uint64) error {
+	if err := s.store.Remove(pane); err != nil && !errors.Is(err, store.ErrNoLog) {
+		return err
+	}
+	return s.store.Delete(importKey(pane))
+}
+
+// sweepImports removes what the imports of earlier daemons left.
+func (s *Server) sweepImports() error {
+	if s.readOnly {
+		return nil
+	}
+	var notes []importNote
+	err := readRecords(s.store, importPrefix, func(err error) {
+		s.logger.Error("damaged: what an import left may stay", "err", err)
+	}, func(n *importNote) { notes = append(notes, *n) })
+	for _, n := range notes {
+		if err != nil {
+			break
+		}
+		_, missing := s.store.Get(fmt.Sprintf("%s%d", windowKey, n.Window))
+		switch {
+		case errors.Is(missing, store.ErrNoRecord):
+			err = s.removeImport(n.Pane)
+		case missing == nil:
+			err = s.store.Delete(importKey(n.Pane))
+		}
+	}
+	return err
+}
+
+// time is the time of an event.
+func (i *importing) time(at int64) store.Time { return store.Time{Wall: i.wall + at, Mono: at} }
+
+// head begins the log.
+func (i *importing) head(h capture.CastHead) error {
+	s := i.server
+	if h.Cols*h.Rows > recorder.MaxCells {
+		return i.tooLarge(h.Cols, h.Rows)
+	}
+	now := time.Now().UTC()
+	if i.wall = h.Wall; i.wall == 0 {
+		i.wall = now.UnixNano()
+	}
+	argv := []string{}
+	if h.Command != "" {
+		argv = append(argv, h.Command)
+	}
+	w := s.registry.newWindow(i.session, paneRecord{
+		Argv: argv, Cols: h.Cols, Rows: h.Rows, Scrollback: i.scrollback, Retain: i.retain,
+		Started:  time.Unix(0, i.wall).UTC(),
+		Imported: &imported{Command: h.Command, Title: h.Title, Term: h.Term},
+	})
+	w.Created, w.Pane.Daemon = now, 0 // no daemon ran it
+	if err := s.registry.putRecord(importKey(w.Pane.ID), importNote{w.Pane.ID, w.ID}); err != nil {
+		return err
+	}
+	i.window = w // from here on there is something to remove
+	log, err := s.store.Create(w.Pane.ID)
+	if err != nil {
+		return err
+	}
+	i.record, err = recorder.NewImport(log, h.Cols, h.Rows, i.scrollback, i.retain, i.time(0))
+	return err
+}
+
+// event appends an event to the log.
+func (i *importing) event(e capture.CastEvent) error {
+	at := i.time(e.At)
+	i.last = e.At
+	switch e.Code {
+	case 'o':
+		return i.record.Output(i.ctx, at, []byte(e.Data))
+	case 'r':
+		if e.Cols*e.Rows > recorder.MaxCells {
+			return i.tooLarge(e.Cols, e.Rows)
+		}
+		return i.record.Resize(i.ctx, at, e.Cols, e.Rows)
+	case 'm':
+		return i.record.Marker(i.ctx, at, e.Data)
+	}
+	ended, status := time.Unix(0, at.Wall).UTC(), e.Status
+	i.window.Pane.Ended, i.window.Pane.Exit = &ended, &exit{Code: &status}
+	return i.record.Exit(i.ctx, at, replay.Exit{Number: status})
+}
+
+func (i *importing) tooLarge(cols, rows int) error {
+	return &capture.CastError{Line: i.reader.Line, What: fmt.Sprintf("a screen of %dx%d: %v", cols, rows, recorder.ErrCells)}
+}
