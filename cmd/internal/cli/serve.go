@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -103,13 +104,17 @@ func (a *app) connectOrStart(ctx context.Context, token string, maxFrame int) (*
 	if err != nil {
 		return nil, err
 	}
-	ended, log, err := startDaemon(dir, daemon.ResolveSocket(a.socketFlag, dir))
+	started, err := startDaemon(dir, daemon.ResolveSocket(a.socketFlag, dir))
 	if err != nil {
 		return nil, &wire.Error{Code: "unavailable.daemon", Message: "no daemon could be started: " + err.Error()}
 	}
+	ended := started.ended
 	for deadline := time.Now().Add(startPatience); time.Now().Before(deadline); {
 		c, err := a.connect(ctx, token, maxFrame)
 		if !errors.As(err, &e) || e.Code != "unavailable.daemon" {
+			if err == nil {
+				started.giveWay(ctx, c)
+			}
 			return c, err
 		}
 		select {
@@ -123,25 +128,50 @@ func (a *app) connectOrStart(ctx context.Context, token string, maxFrame int) (*
 		}
 	}
 	if ended == nil {
-		return nil, &wire.Error{Code: "unavailable.daemon", Message: "no daemon could be started: " + lastLine(log)}
+		return nil, &wire.Error{Code: "unavailable.daemon", Message: "no daemon could be started: " + lastLine(started.log)}
 	}
-	return nil, &wire.Error{Code: "unavailable.daemon", Message: fmt.Sprintf("a daemon was started, but it does not listen yet: see %s", log)}
+	return nil, &wire.Error{Code: "unavailable.daemon", Message: fmt.Sprintf("a daemon was started, but it does not listen yet: see %s", started.log)}
+}
+
+// started is a daemon that this program has started.
+type started struct {
+	pid   int
+	ended <-chan struct{} // closed when it has ended
+	log   string          // path of what it says
+}
+
+// giveWay waits until the daemon has ended, unless it is the one that c is connected
+// to. Somebody else's was faster then, and s finds the directory taken; were it left
+// behind, it could come up late, in the place of one that was stopped meanwhile.
+func (s *started) giveWay(ctx context.Context, c *wire.Client) {
+	var there struct {
+		PID int `json:"pid"`
+	}
+	raw, err := c.Call(ctx, "doctor", struct{}{})
+	if err != nil || json.Unmarshal(raw, &there) != nil || there.PID == s.pid {
+		return
+	}
+	select {
+	case <-s.ended:
+	case <-ctx.Done():
+	case <-time.After(startPatience):
+	}
 }
 
 // startDaemon starts this program as a daemon: a session of its own, nothing
-// inherited, its output in daemon.log. ended is closed when it ends.
-func startDaemon(dir, socket string) (ended <-chan struct{}, log string, err error) {
+// inherited, its output in daemon.log.
+func startDaemon(dir, socket string) (*started, error) {
 	if err := daemon.PrepareDir(dir); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	log = filepath.Join(dir, daemon.LogName)
+	log := filepath.Join(dir, daemon.LogName)
 	out, err := os.OpenFile(log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	defer out.Close()
 	keepDescriptors()
@@ -152,11 +182,11 @@ func startDaemon(dir, socket string) (ended <-chan struct{}, log string, err err
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	done := make(chan struct{})
 	go reap(cmd, done)
-	return done, log, nil
+	return &started{pid: cmd.Process.Pid, ended: done, log: log}, nil
 }
 
 // reap waits for the daemon to end, which is after this program as a rule;
