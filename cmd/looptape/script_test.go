@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,6 +49,7 @@ func TestScript(t *testing.T) {
 			"waitoffset":  waitOffsetCmd,
 			"waitdurable": waitDurableCmd,
 			"waitstate":   waitStateCmd,
+			"waitscreen":  waitScreenCmd,
 			"wire":        wireCmd,
 		},
 	})
@@ -179,6 +181,28 @@ func waitDurableCmd(ts *testscript.TestScript, _ bool, args []string) {
 // waitStateCmd waits until a pane is in a state.
 func waitStateCmd(ts *testscript.TestScript, _ bool, args []string) {
 	waitFor(ts, args[0], func(p paneInfo) bool { return p.State == args[1] })
+}
+
+// waitScreenCmd waits until the screen of a pane matches a regular expression, in which
+// ^ and $ are the ends of a line.
+func waitScreenCmd(ts *testscript.TestScript, _ bool, args []string) {
+	re, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	var screen struct{ Text string }
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if c, err := dial(ts.Getenv("LOOPTAPE_DIR")); err == nil {
+			raw, err := c.Call(context.Background(), "pane.capture", map[string]any{"pane": args[0]})
+			c.Close()
+			if err == nil {
+				err = json.Unmarshal(raw, &screen)
+			}
+			ts.Check(err)
+			if re.MatchString(screen.Text) {
+				return
+			}
+		}
+	}
+	ts.Fatalf("the screen of %s did not match %q:\n%s", args[0], args[1], screen.Text)
 }
 
 func waitFor(ts *testscript.TestScript, pane string, ok func(paneInfo) bool) {

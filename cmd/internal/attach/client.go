@@ -35,10 +35,11 @@ type Client struct {
 	mu sync.Mutex // held while a frame is written
 }
 
-// Dial attaches to a pane by the daemon that listens on the socket. A refusal is a
+// Dial attaches to a pane by the daemon that listens on the socket. params are a Params,
+// or whatever else is pane.attach's when it is written as JSON. A refusal is a
 // *wire.Error.
-func Dial(ctx context.Context, socket string, h wire.Hello, p Params) (*Client, error) {
-	nc, in, welcome, _, err := wire.TakeOver(ctx, socket, h, "pane.attach", p)
+func Dial(ctx context.Context, socket string, h wire.Hello, params any) (*Client, error) {
+	nc, in, welcome, _, err := wire.TakeOver(ctx, socket, h, "pane.attach", params)
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +124,8 @@ type Emulator struct {
 	Term   *replay.Terminal // nil before the first Snapshot
 	Offset uint64           // of the pane's stream
 	Epoch  uint32           // of the pane, at the last Snapshot or Resize
+	// Events is told what Outputs cause beside rows, if it is not nil.
+	Events func(replay.Event)
 }
 
 // Apply obeys a frame; those that are not about the screen change nothing. The error
@@ -132,6 +135,7 @@ func (e *Emulator) Apply(f Frame) error {
 	case Snapshot:
 		e.Term = replay.New(f.Cols, f.Rows, 0)
 		e.Term.Feed(f.Data)
+		e.Term.SetEventSink(e.Events)
 		e.Offset, e.Epoch = f.Offset, f.Epoch
 	case Output, Resize:
 		if e.Term == nil || f.Offset != e.Offset {

@@ -68,6 +68,7 @@ write to a compressed log, follows it with an exact terminal, and answers from
 both. Recordings outlive their programs and the daemon.
 
   looptape run --wait -- make test         run and record a program
+  looptape attach                          show it on this terminal, and type into it
   looptape pane list                       what there is
   looptape pane capture --pane p0          the screen
   looptape pane capture-rows --pane p0 --tail 200
@@ -84,7 +85,7 @@ both. Recordings outlive their programs and the daemon.
 	flags.StringVar(&a.socketFlag, "socket", "", "socket of the daemon (default $LOOPTAPE_SOCKET, else looptape.sock in the state directory)")
 	flags.BoolVar(&a.json, "json", false, "print the result, or the error, as JSON on one line")
 	flags.IntVar(&a.maxFrame, "max-frame", 0, "largest frame of the connection, in bytes (4096 to 67108864; default $LOOPTAPE_MAX_FRAME, else what suits the command)")
-	root.AddCommand(a.serveCommand(), a.runCommand(), a.importCommand(), a.verifyCommand(), a.mcpCommand(), a.shellIntegrationCommand())
+	root.AddCommand(a.serveCommand(), a.runCommand(), a.attachCommand(), a.importCommand(), a.verifyCommand(), a.mcpCommand(), a.shellIntegrationCommand())
 	a.addVerbs(root)
 	a.completeIDs(root)
 	return root

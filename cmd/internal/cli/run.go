@@ -21,7 +21,7 @@ import (
 
 func (a *app) runCommand() *cobra.Command {
 	var cols, rows int
-	var wait bool
+	var wait, attach bool
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARGUMENT ...]",
 		Short: "Run a program in a new recorded pane",
@@ -29,6 +29,12 @@ func (a *app) runCommand() *cobra.Command {
 directory, and print the id of the pane. Starts a daemon when none runs. Without
 a command it runs $SHELL.`,
 		RunE: func(cmd *cobra.Command, argv []string) error {
+			if attach {
+				if err := needTerminal(); err != nil {
+					return err
+				}
+				cols, rows = terminalSize(os.Stdout)
+			}
 			c, err := a.connectOrStart(cmd.Context(), "@owner", wire.CeilingMaxFrame)
 			if err != nil {
 				return err
@@ -37,6 +43,9 @@ a command it runs $SHELL.`,
 			pane, err := open(cmd.Context(), c, argv, cols, rows)
 			if err != nil {
 				return err
+			}
+			if attach {
+				return a.attachRun(cmd.Context(), pane.Pane)
 			}
 			if !wait {
 				return a.printPane(pane)
@@ -47,6 +56,10 @@ a command it runs $SHELL.`,
 	cmd.Flags().IntVar(&cols, "cols", 80, "width of the pane in columns")
 	cmd.Flags().IntVar(&rows, "rows", 24, "height of the pane in rows")
 	cmd.Flags().BoolVar(&wait, "wait", false, "print what the program writes, and exit with its exit code")
+	cmd.Flags().BoolVar(&attach, "attach", false, "show the program on this terminal, as 'looptape attach' does, and exit with its exit code")
+	cmd.MarkFlagsMutuallyExclusive("wait", "attach")
+	cmd.MarkFlagsMutuallyExclusive("cols", "attach")
+	cmd.MarkFlagsMutuallyExclusive("rows", "attach")
 	cmd.Flags().SetInterspersed(false)
 	return cmd
 }

@@ -130,6 +130,9 @@ func (t *text) Type() string       { return t.kind }
 
 // runVerb calls v with the flags that were given.
 func (a *app) runVerb(cmd *cobra.Command, v *manifest.Verb, x extras) error {
+	if v.Binary {
+		return a.attachVerb(cmd, v)
+	}
 	params := parameters(cmd, v)
 	frame := wire.CeilingMaxFrame
 	if v.Name == "pane.capture" || v.Name == "pane.capture_rows" {

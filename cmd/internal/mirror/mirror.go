@@ -23,6 +23,10 @@ import (
 
 // Mirror is what one person's terminal shows. The zero Mirror is one behind Enter.
 type Mirror struct {
+	// ReadOnly says that what the terminal sends goes nowhere, so that it need not send
+	// what a program asks for.
+	ReadOnly bool
+
 	cols, rows int      // of the person's terminal; 0 before anything was shown
 	top        int      // the row of the Terminal that is shown first
 	shown      [][]byte // what each row was drawn with
@@ -38,6 +42,9 @@ type Mirror struct {
 // passed are the private modes that are passed on: application keys, reverse video, the
 // mouse and its formats, focus, meta keys, pastes.
 var passed = []int{1, 5, 9, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 1034, 1039, 2004}
+
+// reverse is the one of passed that is no matter of input.
+const reverse = 5
 
 // Sequences whose number is not one of passed.
 const (
@@ -185,11 +192,17 @@ func (m *Mirror) appendModes(dst []byte, t *replay.Terminal) []byte {
 	}
 	for _, on := range []bool{false, true} {
 		for _, n := range passed {
+			if m.ReadOnly && n != reverse {
+				continue
+			}
 			if modes.Has(n, true) == on && m.modes[n] != on {
 				m.modes[n] = on
 				dst = appendMode(dst, n, on)
 			}
 		}
+	}
+	if m.ReadOnly {
+		return dst
 	}
 	if on := modes.Has(keypad, true); on != m.modes[keypad] {
 		m.modes[keypad] = on

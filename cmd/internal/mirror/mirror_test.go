@@ -156,6 +156,26 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// TestReadOnly: of the modes, what is shown is passed on, and nothing that would have
+// the terminal send something.
+func TestReadOnly(t *testing.T) {
+	pane := replay.New(20, 4, 0)
+	pane.Feed([]byte("\x1b[?5h\x1b[?1003h\x1b[?1006h\x1b[?2004h\x1b[?1h\x1b=\x1b[>4;2m\x1b[>5u\x1b[?1049h\x1b[?1004h"))
+	p := enter(20, 4)
+	p.m.ReadOnly = true
+	before := p.Modes()
+	p.show(pane, "")
+	got, want := p.Modes(), before
+	if !got.Has(5, true) || got.Kitty != want.Kitty || got.ModifyOtherKeys != want.ModifyOtherKeys {
+		t.Errorf("%+v", got)
+	}
+	for _, n := range []int{1, 66, 1003, 1004, 1006, 1007, 2004} {
+		if got.Has(n, true) != want.Has(n, true) {
+			t.Errorf("mode %d", n)
+		}
+	}
+}
+
 // TestHarmless: a title or a note sends no control.
 func TestHarmless(t *testing.T) {
 	pane := replay.New(20, 4, 0)
