@@ -28,6 +28,12 @@
 // were live are continued by a gap and a mark when they are first touched. A
 // respawn makes a live pane of an archive again (respawn.go).
 //
+// # Attachments
+//
+// Behind the answer to pane.attach a connection speaks the frames of package attach
+// (attachment.go). It is bound to one program: its end, or a respawn, ends it. writers
+// decides from the viewports of those who type how large a pane is.
+//
 // # Events
 //
 // What happens goes from the loops of the panes, the store and the verbs to the hub
