@@ -4,10 +4,12 @@ import "bytes"
 
 // Line is a logical line of the main screen: its text joined over soft wraps,
 // trailing blanks trimmed. Text is valid during the call only. Offset is behind
-// the last write to any of its rows.
+// the last write to any of its rows. Runs are the styles of Text from the left, if
+// they were asked for (StyleLines); valid during the call too.
 type Line struct {
 	Text   []byte
 	Offset uint64
+	Runs   []Run
 }
 
 // SetLineSink makes f receive every logical line once, when it leaves the screen
@@ -76,7 +78,7 @@ func (t *Terminal) emit(rows []*row, head, blank bool) {
 	o := &t.out
 	done := true
 	var offset uint64
-	o.line = o.line[:0]
+	o.begin()
 	if head {
 		done, offset = t.openLine()
 	}
@@ -84,14 +86,18 @@ func (t *Terminal) emit(rows []*row, head, blank bool) {
 		done = done && r.reported
 		r.reported = true
 		offset = max(offset, r.written)
-		o.line = t.tab.appendRow(o.line, r, t.lineEnd(r))
+		at, n := len(o.line), t.lineEnd(r)
+		o.line = t.tab.appendRow(o.line, r, n)
+		if o.styled {
+			o.runs = t.tab.appendRuns(o.runs, r, n, len(o.line)-at)
+		}
 	}
 	if done {
 		return
 	}
 	text := bytes.TrimRight(o.line, " ")
 	if o.sink != nil && (len(text) > 0 || blank) {
-		o.sink(Line{text, offset})
+		o.report(text, offset)
 	}
 }
 
@@ -126,9 +132,9 @@ func (t *Terminal) ReportFrom(since uint64) {
 // reportAgain reports the line in rows [first, k] of c, if its offset is since or
 // more.
 func (t *Terminal) reportAgain(c *chunk, first, k int, since uint64) {
-	t.out.line = t.out.line[:0]
+	t.out.begin()
 	if _, offset := t.gather(c, first, k); t.out.sink != nil && offset >= since {
-		t.out.sink(Line{bytes.TrimRight(t.out.line, " "), offset})
+		t.out.report(bytes.TrimRight(t.out.line, " "), offset)
 	}
 }
 
@@ -163,7 +169,9 @@ func (t *Terminal) gather(c *chunk, first, k int) (done bool, offset uint64) {
 		done = done && p.flags&packedReported != 0
 		p.flags |= packedReported
 		offset = max(offset, p.written)
-		if t.out.sink != nil {
+		if t.out.styled {
+			t.out.appendStyled(c, first)
+		} else if t.out.sink != nil {
 			t.out.line = appendPacked(t.out.line, c.textOf(first), p.flags)
 		}
 	}
@@ -229,9 +237,9 @@ func (t *Terminal) reportLine(c *chunk, k int) {
 	for first > 0 && c.rows[first-1].flags&packedWrapped != 0 {
 		first--
 	}
-	t.out.line = t.out.line[:0]
+	t.out.begin()
 	done, offset := t.gather(c, first, k)
 	if t.out.sink != nil && !done {
-		t.out.sink(Line{bytes.TrimRight(t.out.line, " "), offset})
+		t.out.report(bytes.TrimRight(t.out.line, " "), offset)
 	}
 }

@@ -37,7 +37,7 @@ func (t *Terminal) Lines(wanted func(offset uint64) bool) iter.Seq[ShownLine] {
 			if wrapped && n+1 < b.End {
 				continue
 			}
-			if wanted(offset) && !yield(ShownLine{Line{t.lineText(b, first, n), offset}, first}) {
+			if wanted(offset) && !yield(ShownLine{Line{Text: t.lineText(b, first, n), Offset: offset}, first}) {
 				return
 			}
 			first, offset = n+1, 0

@@ -154,8 +154,12 @@ func (w *snapshot) sgr() {
 	w.b = append(w.b, 'm')
 }
 
-// color writes a colour of the pen with semicolons, which more terminals know.
-func (w *snapshot) color(c checkpoint.Color, base int) {
+// color writes a colour of the pen.
+func (w *snapshot) color(c checkpoint.Color, base int) { w.b = appendColor(w.b, c, base) }
+
+// appendColor appends a colour as SGR parameters based on 30 or 40, each with a
+// semicolon before it: more terminals know them so.
+func appendColor(dst []byte, c checkpoint.Color, base int) []byte {
 	var numbers []int
 	switch v := int(c & 0xFFFFFF); {
 	case c == 0:
@@ -169,8 +173,9 @@ func (w *snapshot) color(c checkpoint.Color, base int) {
 		numbers = []int{base + 8, 5, v}
 	}
 	for _, n := range numbers {
-		w.b = strconv.AppendInt(append(w.b, ';'), int64(n), 10)
+		dst = strconv.AppendInt(append(dst, ';'), int64(n), 10)
 	}
+	return dst
 }
 
 // setChars designates and shifts character sets.

@@ -58,6 +58,8 @@ type output struct {
 	events  func(Event)
 	sink    func(Line)
 	line    []byte // scratch for the sink
+	styled  bool   // the sink wants styles
+	runs    []Run  // of line
 	text    []byte // scratch for rows
 }
 

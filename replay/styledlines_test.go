@@ -1,0 +1,110 @@
+package replay_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"looptape/checkpoint"
+	"looptape/replay"
+)
+
+// looks are styles, and the sequences that make them from any other.
+var looks = []struct {
+	in    string
+	style replay.Style
+}{
+	{"\x1b[m\x1b]8;;\x1b\\", replay.Style{}},
+	{"\x1b[0;1;31m", replay.Style{Fg: checkpoint.ColorIndexed | 1, Attrs: checkpoint.Bold}},
+	{"\x1b[0;3;94;48;5;200m", replay.Style{Fg: checkpoint.ColorIndexed | 12, Bg: checkpoint.ColorIndexed | 200, Attrs: checkpoint.Italic}},
+	{"\x1b[0;38;2;1;2;3;7m", replay.Style{Fg: checkpoint.ColorRGB | 0x010203, Attrs: checkpoint.Inverse}},
+	{"\x1b[0;4:3;58;5;9m", replay.Style{Ul: checkpoint.ColorIndexed | 9, Attrs: 3 << checkpoint.UnderlineShift}},
+	{"\x1b[0;2;8;9;53m", replay.Style{Attrs: checkpoint.Faint | checkpoint.Invisible | checkpoint.Strike | checkpoint.Overline}},
+	{"\x1b[m\x1b]8;id=a;https://example.org/\x1b\\", replay.Style{Link: "https://example.org/"}},
+}
+
+// TestStyledLines: the runs of a line are the styles that its characters were written
+// in, through wraps, cuts, resizes and checkpoints; and what AppendSGR writes gives
+// the same styles again.
+func TestStyledLines(t *testing.T) {
+	words := []string{"a", "plain ", "漢", "é", "e\u0301", "👨\u200d👩\u200d👧", "  x", "word-word-word"}
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		var in []byte
+		var want []string
+		for range 1 + r.IntN(30) {
+			line := ""
+			for range r.IntN(6) {
+				look := looks[r.IntN(len(looks))]
+				if look.style.Link == "" {
+					in = append(in, looks[0].in...)
+				}
+				w := strings.Repeat(words[r.IntN(len(words))], 1+r.IntN(3))
+				in = append(append(in, look.in...), w...)
+				line += describe(w, look.style)
+			}
+			in = append(in, looks[0].in+"x\r\n"...)
+			want = append(want, line+describe("x", replay.Style{}))
+		}
+		var got []string
+		var again []byte
+		watch := func(term *replay.Terminal) {
+			term.StyleLines(true)
+			term.SetLineSink(func(l replay.Line) {
+				line, text := "", string(l.Text)
+				for _, run := range l.Runs {
+					line += describe(text[:run.Len], run.Style)
+					if run.Style.Link != "" {
+						again = append(again, looks[6].in...)
+					}
+					again = append(append(run.Style.AppendSGR(again), text[:run.Len]...), "\x1b]8;;\x1b\\"...)
+					text = text[run.Len:]
+				}
+				if text != "" {
+					t.Fatalf("%q has no style", text)
+				}
+				got, again = append(got, line), append(again, "\x1b[m\r\n"...)
+			})
+		}
+		term := replay.New(2+r.IntN(40), 1+r.IntN(10), 200)
+		watch(term)
+		for rest := in; len(rest) > 0; {
+			n := min(len(rest), 1+r.IntN(60))
+			term.Feed(rest[:n])
+			if rest = rest[n:]; r.IntN(10) == 0 {
+				term = reopened(t, term)
+				watch(term)
+			}
+		}
+		term.FlushLines()
+		sameLines(t, seed, got, want)
+		got = nil
+		repeated := again
+		again = nil
+		term = replay.New(200, 50, 200)
+		watch(term)
+		term.Feed(repeated)
+		term.FlushLines()
+		sameLines(t, seed, got, want)
+	}
+}
+
+func sameLines(t *testing.T, seed uint64, got, want []string) {
+	t.Helper()
+	for len(got) > len(want) && got[len(got)-1] == "" {
+		got = got[:len(got)-1]
+	}
+	if a, b := strings.Join(got, "\n"), strings.Join(want, "\n"); a != b {
+		t.Fatalf("page %d:\n%s\nnot\n%s", seed, a, b)
+	}
+}
+
+// describe is a text and the style of each of its characters.
+func describe(text string, s replay.Style) string {
+	b := ""
+	for _, c := range text {
+		b += fmt.Sprintf("%c%x,%x,%x,%x,%s;", c, s.Fg, s.Bg, s.Ul, s.Attrs, s.Link)
+	}
+	return b
+}
