@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"looptape/checkpoint"
@@ -11,8 +12,8 @@ import (
 	"looptape/store"
 )
 
-// ExportRequest says what to export, in which format: text, raw, asciicast or
-// asciicast-v2. Nil is a parameter not given.
+// ExportRequest says what to export, in which format: text, raw, ansi,
+// html, asciicast or asciicast-v2. Nil is a parameter not given.
 type ExportRequest struct {
 	Pane     string  `json:"pane"`
 	Format   string  `json:"format"`
@@ -110,8 +111,12 @@ func (e *export) choose(w io.Writer) {
 			cast.header.Command = ""
 		}
 		e.format = cast
+	case "ansi":
+		e.format = &transcript{w: w, look: ansi{}}
+	case "html":
+		e.format = &transcript{w: w, look: webPage{strings.TrimSuffix(e.q.Pane+": "+e.q.Header.Command, ": ")}}
 	default:
-		e.format = &transcript{w: w}
+		e.format = &transcript{w: w, look: plain{}}
 	}
 }
 
@@ -164,7 +169,10 @@ func (e *export) tryOpen() error {
 			}
 		}
 	}
-	e.w, err = walkFrom(e.log, at, sink)
+	if e.w, err = walkFrom(e.log, at, sink); err == nil && e.q.Format != "text" {
+		e.w.styled = true
+		e.w.t.StyleLines(true)
+	}
 	return err
 }
 

@@ -19,6 +19,8 @@ type walk struct {
 	r    *store.Reader
 	sink func(replay.Line) // nil is none
 
+	styled bool // the lines have their styles
+
 	lost bool              // retention has taken what next is to read
 	onto *store.Checkpoint // where the walk goes on behind the gap that comes
 }
@@ -54,6 +56,7 @@ func walkAll(log *store.Log, since uint64, sink func(replay.Line)) (*walk, error
 
 func (w *walk) follow(t *replay.Terminal) {
 	w.t = t
+	t.StyleLines(w.styled)
 	t.SetLineSink(w.sink)
 }
 

@@ -48,6 +48,7 @@ var verbCalls = []verbCall{
 	{"pane.commands", obj{"pane": "p1"}},
 	{"pane.export", obj{"pane": "p1"}},
 	{"pane.export", obj{"pane": "p1", "format": "raw"}},
+	{"pane.export", obj{"pane": "p1", "format": "html", "from": 1}},
 	{"pane.verify", obj{"pane": "p1"}},
 	{"pane.import", obj{"session": "s0", "data": []byte("{\"version\":2,\"width\":20,\"height\":4}\n[1,\"o\",\"a\"]\n")}},
 	{"pane.import", obj{"session": "s0", "data": []byte("{\"version\":2,\"width\":20,\"height\":4}\n[1,\"o\",\"a\"]\n"), "end": true}},

@@ -3,10 +3,10 @@ package manifest
 var export = Verb{
 	Name: "pane.export", Summary: "Write out the recording of a pane, or a part of it",
 	Right: Read, On: Pane, Streams: true,
-	Notes: `A range is given by offsets, by times, or by a command; text has the lines of pane.search in it, raw its bytes, and an asciicast begins with the screen of where it begins. A transcript has a rule line where bytes are missing, raw has nothing there; the result counts them. An asciicast holds UTF-8 only: other bytes are U+FFFD in it, as the terminal shows them; it has sizes, exits (in v2 as markers), and markers where the recording restarts, another program begins, or bytes are missing. Where the log has lost its beginning, its first event redraws the screen of then.`,
+	Notes: `A range is given by offsets, by times, or by a command; text, ansi and html have the lines of pane.search in it, raw its bytes, and an asciicast begins with the screen of where it begins. A transcript has a rule line where bytes are missing, raw has nothing there; the result counts them. An asciicast holds UTF-8 only: other bytes are U+FFFD in it, as the terminal shows them; it has sizes, exits (in v2 as markers), and markers where the recording restarts, another program begins, or bytes are missing. Where the log has lost its beginning, its first event redraws the screen of then.`,
 	Params: []Param{
 		paneParam("Pane to export"),
-		{Name: "format", Summary: "text: the transcript, each line once; raw: the exact bytes; asciicast: a v3 recording with times and sizes; asciicast-v2: the older one", Type: String, Choices: []string{"text", "raw", "asciicast", "asciicast-v2"}, Default: "text"},
+		{Name: "format", Summary: "text: the transcript, each line once; ansi: with its colours, safe to show; html: as a page; raw: the exact bytes; asciicast: a v3 recording with times and sizes; asciicast-v2: the older one", Type: String, Choices: []string{"text", "ansi", "html", "raw", "asciicast", "asciicast-v2"}, Default: "text"},
 		{Name: "from", Summary: "Offset of the stream to begin at; excludes from_time; default: where the log begins", Type: Integer, Min: at(0), Max: at(Largest)},
 		{Name: "to", Summary: "Offset of the stream to end at; excludes to_time; default: where the pane is", Type: Integer, Min: at(0), Max: at(Largest)},
 		{Name: "from_time", Summary: "Begin behind what was written by this time: RFC 3339, or how long ago, such as -5m", Type: String},
