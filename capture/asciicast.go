@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"looptape/replay"
 	"looptape/store"
@@ -44,6 +45,10 @@ type asciicast struct {
 	text       []byte           // scratch
 	line       []byte           // scratch
 }
+
+// castEventText is the longest output of an event that is written, in bytes of UTF-8. An
+// import makes one frame of it, so that its export is the same again.
+const castEventText = 64 << 10
 
 // castTerm is the terminal in the header of v3.
 type castTerm struct {
@@ -169,10 +174,18 @@ func (e *asciicast) output(mono int64, data []byte) error {
 	var rest []byte
 	e.text, rest = replay.AppendValidUTF8(e.text[:0], e.raw)
 	e.held = append(e.held[:0], rest...)
-	if len(e.text) == 0 {
-		return nil
+	for text := e.text; len(text) > 0; {
+		n := len(text)
+		if n > castEventText {
+			for n = castEventText; !utf8.RuneStart(text[n]); n-- {
+			}
+		}
+		if err := e.event(mono, 'o', text[:n]); err != nil {
+			return err
+		}
+		text = text[n:]
 	}
-	return e.event(mono, 'o', e.text)
+	return nil
 }
 
 func (e *asciicast) end() error {

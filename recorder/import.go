@@ -9,7 +9,7 @@ import (
 )
 
 // importFrame is the longest frame of an imported stream, in bytes: as the first
-// batches of a program.
+// batches of a program, and as the longest event that an export writes.
 const importFrame = batchBytes / 4
 
 // importPoll is how often an import that waits for the log asks whether the store has
