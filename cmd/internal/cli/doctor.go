@@ -25,6 +25,7 @@ type doctorAnswer struct {
 		Free       uint64     `json:"free_bytes"`
 		LastCommit *time.Time `json:"last_commit"`
 		Sync       float64    `json:"sync_interval_seconds"`
+		Keep       float64    `json:"keep_for_seconds"`
 	} `json:"store"`
 	Verbs []doctorVerb `json:"verbs"`
 	Panes []doctorPane `json:"panes"`
@@ -72,6 +73,9 @@ func printDoctor(w, _ io.Writer, result []byte) error {
 		}
 		if s.Sync > 0 {
 			fmt.Fprintf(w, ", synced every %v s", s.Sync)
+		}
+		if s.Keep > 0 {
+			fmt.Fprintf(w, ", kept for %v", time.Duration(s.Keep*float64(time.Second)))
 		}
 		fmt.Fprintln(w)
 	}

@@ -82,7 +82,7 @@ func (a *adviser) panes(st *storeHealth, panes []paneHealth) {
 	if len(lagging) > 0 {
 		a.say("What %s printed has waited for the disk of %s for up to %s: it is slow, or hangs. Programs wait once 4 MiB are ahead of it.", lagging, st.dir, longest.Round(time.Second))
 	}
-	if len(short) > 0 && uint64(st.Disk) > st.Cap/4*3 {
+	if len(short) > 0 && st.KeepSeconds == 0 && uint64(st.Disk) > st.Cap/4*3 {
 		a.say("%s have less of their output than they are to retain, since recordings may take %s on disk: give 'looptape serve --disk' more, or 'window create --retain' less.", short, InBytes(st.Cap))
 	}
 }

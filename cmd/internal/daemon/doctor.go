@@ -39,6 +39,8 @@ type storeHealth struct {
 	LastCommit *time.Time `json:"last_commit,omitempty"`
 	// SyncSeconds is how long syncs are put off.
 	SyncSeconds float64 `json:"sync_interval_seconds,omitempty"`
+	// KeepSeconds is how old recordings may become.
+	KeepSeconds float64 `json:"keep_for_seconds,omitempty"`
 
 	dir string
 }
@@ -102,7 +104,10 @@ func (s *Server) doctor(_ context.Context, r *request) (any, error) {
 }
 
 func (s *Server) storeHealth() *storeHealth {
-	h := &storeHealth{State: "ok", Disk: diskUsage(filepath.Join(s.dir, "store")), Cap: s.config.DiskCap, SyncSeconds: s.config.SyncEvery.Seconds(), dir: s.dir}
+	h := &storeHealth{
+		State: "ok", Disk: diskUsage(filepath.Join(s.dir, "store")), Cap: s.config.DiskCap, dir: s.dir,
+		SyncSeconds: s.config.SyncEvery.Seconds(), KeepSeconds: s.config.KeepFor.Seconds(),
+	}
 	h.Free, _ = s.store.FreeBytes() // 0 if the system does not say
 	stats := s.store.Stats()
 	if since := stats.FullSince; since != 0 {

@@ -17,6 +17,7 @@ var doctor = Verb{
 			{Name: "full_since", Type: Time, Optional: true, Summary: "Since when the disk takes nothing: panes wait for 10 s, then go on unrecorded"},
 			{Name: "last_commit", Type: Time, Optional: true, Summary: "When something became durable last, since the daemon started"},
 			{Name: "sync_interval_seconds", Type: Number, Optional: true, Summary: "How long what is durable may wait for a sync of the disk (serve --sync); absent: not at all"},
+			{Name: "keep_for_seconds", Type: Number, Optional: true, Summary: "How old what is recorded may become (serve --keep-for); absent: any age"},
 		}},
 		{Name: "verbs", Type: Array, Optional: true, Summary: "Only for callers who may read *: the verbs that were called since the daemon started", Fields: []Field{
 			{Name: "verb", Type: String},
