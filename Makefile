@@ -5,13 +5,15 @@ export CGO_ENABLED ?= 0
 GO          ?= go
 STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 60s
+# Where asciinema-player is, for the test that plays recordings in it.
+export LOOPTAPE_PLAYER ?= $(CURDIR)/bin/player
 
-.PHONY: build test race lint fuzz crash bench demo conformance tools
+.PHONY: build test race lint fuzz crash bench demo conformance tools player
 
 build: ## bin/looptape
 	$(GO) build -o bin/looptape ./cmd/looptape
 
-test: tools ## every test, with the seeds of the fuzz targets
+test: tools player ## every test, with the seeds of the fuzz targets
 	$(GO) test ./...
 
 race: tools ## the concurrent packages, and a real daemon, under the race detector
