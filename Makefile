@@ -51,3 +51,7 @@ demo: tools build ## the whole story on a real program, in under a minute
 
 tools:
 	@sh .ci/tools bash zsh jq vim less git script ps
+
+player:
+	@sh .ci/tools node npm asciinema
+	@sh .ci/player $(LOOPTAPE_PLAYER)
