@@ -169,7 +169,7 @@ func (e *export) tryOpen() error {
 			}
 		}
 	}
-	if e.w, err = walkFrom(e.log, at, sink); err == nil && e.q.Format != "text" {
+	if e.w, err = walkFrom(e.log, at, sink); err == nil && (e.q.Format == "ansi" || e.q.Format == "html") {
 		e.w.styled = true
 		e.w.t.StyleLines(true)
 	}

@@ -167,24 +167,20 @@ func linkTo(uri string) string {
 // before and after.
 func appendVisible(dst, text []byte, before, after string) []byte {
 	for i := 0; i < len(text); {
-		c := text[i]
-		if c < utf8.RuneSelf {
+		k := i
+		for k < len(text) && !special[text[k]] {
+			k++
+		}
+		dst = append(dst, text[i:k]...)
+		if i = k; i == len(text) {
+			break
+		}
+		if c := text[i]; c < utf8.RuneSelf {
 			i++
-			switch {
-			case c == '<':
-				dst = append(dst, "&lt;"...)
-			case c == '>':
-				dst = append(dst, "&gt;"...)
-			case c == '&':
-				dst = append(dst, "&amp;"...)
-			case c == '"':
-				dst = append(dst, "&quot;"...)
-			case c == '\'':
-				dst = append(dst, "&#39;"...)
-			case c < ' ' || c == 0x7F:
+			if e := entities[c]; e != "" {
+				dst = append(dst, e...)
+			} else {
 				dst = fmt.Appendf(dst, "%sU+%04X%s", before, c, after)
-			default:
-				dst = append(dst, c)
 			}
 			continue
 		}
@@ -198,6 +194,17 @@ func appendVisible(dst, text []byte, before, after string) []byte {
 	}
 	return dst
 }
+
+// entities are the characters that HTML escapes.
+var entities = [utf8.RuneSelf]string{'<': "&lt;", '>': "&gt;", '&': "&amp;", '"': "&quot;", '\'': "&#39;"}
+
+// special are the bytes that do not stand for themselves.
+var special = func() (s [256]bool) {
+	for c := range s {
+		s[c] = c < ' ' || c >= 0x7F || entities[c] != ""
+	}
+	return s
+}()
 
 // invisible says whether r has no look of its own and no part in the look of what is
 // beside it: controls, those of bidirectional text, fillers, tags.

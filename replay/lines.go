@@ -169,9 +169,11 @@ func (t *Terminal) gather(c *chunk, first, k int) (done bool, offset uint64) {
 		done = done && p.flags&packedReported != 0
 		p.flags |= packedReported
 		offset = max(offset, p.written)
-		if t.out.styled {
+		switch {
+		case t.out.sink == nil:
+		case t.out.styled:
 			t.out.appendStyled(c, first)
-		} else if t.out.sink != nil {
+		default:
 			t.out.line = appendPacked(t.out.line, c.textOf(first), p.flags)
 		}
 	}
