@@ -38,7 +38,7 @@ func (k *Keys) Feed(p []byte) (out []byte, detach bool) {
 			continue
 		case k.held != nil && key.release:
 			continue // of Ctrl-\ itself
-		case k.held != nil && key.code == letterD && key.ctrl == false:
+		case k.held != nil && key.code == letterD && !key.ctrl:
 			return out, true
 		case k.held != nil && key.prefix():
 			k.held = nil
