@@ -19,7 +19,7 @@ test: tools player ## every test, with the seeds of the fuzz targets
 race: tools ## the concurrent packages, and a real daemon, under the race detector
 	@sh .ci/tools gcc
 	CGO_ENABLED=1 $(GO) test -race -short ./store ./recorder ./capture ./cmd/internal/...
-	CGO_ENABLED=1 $(GO) test -race -short -run 'TestScript|TestAnswered|TestKillRaces' ./cmd/looptape
+	CGO_ENABLED=1 $(GO) test -race -short -run 'TestScript|TestAnswered|TestKillRaces|TestAttach(Size|Ends|Respawn)' ./cmd/looptape
 
 lint: ## formatting, vet, staticcheck, and the other platforms
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'these files are not gofmt-ed'; exit 1; }
@@ -45,6 +45,7 @@ bench: ## benchmarks, as ratios
 conformance: ## the terminal against xterm.js and tmux, agreement by group
 	@sh .ci/tools node npm tmux
 	$(GO) test -tags conformance -run TestConformance -v -count=1 -timeout 30m ./replay
+	$(GO) test -tags conformance -run TestConformanceAttach -v -count=1 ./cmd/looptape
 
 demo: tools build ## the whole story on a real program, in under a minute
 	@sh demo.sh bin/looptape
