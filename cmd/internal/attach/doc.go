@@ -8,7 +8,7 @@
 //	offset  size  of every frame
 //	0       4     length of what follows, 1 .. see below (bytes)
 //	4       1     type
-//	5       -     payload
+//	5       -     payload, behind Head bytes
 //
 //	from the daemon   payload
 //	 1 Snapshot       u64 offset, u32 epoch, u16 cols, u16 rows, bytes that show in a
@@ -35,7 +35,8 @@
 // The first frame is a Snapshot. At any time, the offset of the next Output is
 // where the frame before left the stream: the offset of a Snapshot, or the end of
 // an Output. So the bytes of all Outputs behind a Snapshot are those of the
-// recording from its offset on, with none missing and none twice. Where the client
+// recording from its offset on, with none missing and none twice (what a failed disk
+// does not record comes as well). Where the client
 // was too slow, a Resync says up to where it was served, and a Snapshot at a later
 // offset follows. At a Resize a Snapshot at the same offset follows: rows may have
 // come back from the history, and terminals break lines in ways of their own.
@@ -60,9 +61,11 @@
 // Input that finds no room, because the program does not read, is refused whole by an
 // Error limit.input; the connection goes on, as it does behind every Error about what
 // the client asked for. A frame that cannot be read is answered by an Error
-// protocol.*, behind which the daemon closes the connection.
+// protocol.*, behind which the daemon closes the connection. A client that closes its
+// half of the connection has left, as with Detach.
 //
 // # Limits
 //
-// The package knows neither panes nor rights. It holds one frame at a time.
+// The package knows neither panes nor rights. It holds one frame at a time; an Emulator
+// holds a screen.
 package attach

@@ -55,6 +55,7 @@ type attachment struct {
 // can have no more, or the daemon stops.
 func (a *attachment) serve(ctx context.Context, t *wire.Takeover) {
 	a.t = t
+	ctx = recorder.WithHolds(ctx, a.server.tallies["pane.attach"].held)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(a.server.life, func() { cancel(errStopping) })()

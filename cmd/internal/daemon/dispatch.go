@@ -58,6 +58,8 @@ type request struct {
 	caller grant.Caller
 	// id is the object that the verb is about, as the caller named it.
 	id string
+	// undo is what is to be done if the call fails behind its handler, or nil.
+	undo func()
 }
 
 // decode fills into with the parameters, which the manifest has checked.
@@ -152,6 +154,9 @@ func (s *Server) call(ctx context.Context, c *wire.Call) (any, error) {
 	}
 	if verb.On == manifest.Pane && !verb.Filter && verb.Name != "pane.delete" {
 		if _, gone := s.findPane(r); gone != nil {
+			if r.undo != nil {
+				r.undo()
+			}
 			return nil, gone // it was deleted meanwhile, whatever became of the call
 		}
 	}

@@ -66,6 +66,7 @@ func (a *attachment) begin(ctx context.Context, r *request, p attachParams) (err
 		return err
 	}
 	begun = true
+	r.undo = a.leave
 	r.TakeOver(a.serve)
 	return nil
 }
