@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // readAll reads a file in pieces of up to size bytes.
@@ -162,4 +163,31 @@ func TestParseSeconds(t *testing.T) {
 			t.Errorf("%d ns read as %d, %v", ns, got, ok)
 		}
 	}
+}
+
+// FuzzCastReader: no file makes the reader panic, or hand on what cannot be; and it is
+// read alike in one piece and in many.
+func FuzzCastReader(f *testing.F) {
+	f.Add([]byte(`{"version":2,"width":9,"height":3}`+"\n[1,\"o\",\"x\"]\n[2,\"r\",\"8x2\"]\n"), uint8(3))
+	f.Add([]byte(`{"version":3,"term":{"cols":9,"rows":3},"timestamp":1.5}`+"\n#\n[1,\"x\",\"3\"]\n[1e2,\"m\",\"\\ud800\"]"), uint8(9))
+	f.Fuzz(func(t *testing.T, file []byte, size uint8) {
+		read := func(size int) (string, error) {
+			_, events, reader, err := readAll(string(file), size, rand.New(rand.NewPCG(1, uint64(size))))
+			at := int64(0)
+			for _, e := range events {
+				if e.At < at || e.Code == 'r' && !fits(e.Cols, e.Rows) || e.Status < 0 || e.Status > 255 || !utf8.ValidString(e.Data) {
+					t.Fatalf("%+v behind %d", e, at)
+				}
+				at = e.At
+			}
+			return fmt.Sprint(events, reader.Line, reader.Ignored, err), err
+		}
+		whole, err := read(1 << 20)
+		if pieces, _ := read(1 + int(size)); pieces != whole {
+			t.Fatalf("in pieces %s, whole %s", pieces, whole)
+		}
+		if wrong := (&CastError{}); err != nil && !errors.As(err, &wrong) {
+			t.Fatal(err)
+		}
+	})
 }

@@ -120,47 +120,51 @@ func (i *importing) abandon() {
 	}
 }
 
-// drop ends the import, and removes what there is of it. Its owner calls it.
+// drop ends the import, and has what there is of it removed. Its owner calls it.
 func (i *importing) drop() {
-	defer i.over()
-	if i.window.events == nil { // no log yet
-		return
-	}
-	if err := i.server.removeImport(i.window.Pane.ID); err != nil && !errors.Is(err, store.ErrClosed) {
-		i.server.logger.Error("what an import left is still there", "pane", i.window.Pane.ID, "err", err)
+	i.over()
+	if i.window.events != nil { // else there is no log yet
+		go i.server.removeImport(i.window.Pane.ID)
 	}
 }
 
-// removeImport removes the log of an import, and then the note of it.
-func (s *Server) removeImport(pane uint64) error {
-	if err := s.store.Remove(pane); err != nil && !errors.Is(err, store.ErrNoLog) {
-		return err
+// removeImport removes the log of an import, and then the note of it. It ends with the
+// disk's answer, or the store's end, and nobody waits for it: what it does not get done,
+// the next daemon does.
+func (s *Server) removeImport(pane uint64) {
+	err := s.store.Remove(pane)
+	if err == nil || errors.Is(err, store.ErrNoLog) {
+		err = s.store.Delete(importKey(pane))
 	}
-	return s.store.Delete(importKey(pane))
+	if err != nil && !errors.Is(err, store.ErrClosed) {
+		s.logger.Error("what an import left is still there", "pane", pane, "err", err)
+	}
 }
 
-// sweepImports removes what the imports of earlier daemons left.
+// sweepImports has what the imports of earlier daemons left removed.
 func (s *Server) sweepImports() error {
 	if s.readOnly {
 		return nil
 	}
-	var notes []importNote
-	err := readRecords(s.store, importPrefix, func(err error) {
+	return readRecords(s.store, importPrefix, func(err error) {
 		s.logger.Error("damaged: what an import left may stay", "err", err)
-	}, func(n *importNote) { notes = append(notes, *n) })
-	for _, n := range notes {
-		if err != nil {
-			break
-		}
-		_, missing := s.store.Get(fmt.Sprintf("%s%d", windowKey, n.Window))
+	}, func(n *importNote) {
+		_, err := s.store.Get(fmt.Sprintf("%s%d", windowKey, n.Window))
 		switch {
-		case errors.Is(missing, store.ErrNoRecord):
-			err = s.removeImport(n.Pane)
-		case missing == nil:
-			err = s.store.Delete(importKey(n.Pane))
+		case errors.Is(err, store.ErrNoRecord):
+			go s.removeImport(n.Pane)
+		case err == nil:
+			go s.forgetImport(n.Pane)
 		}
+	})
+}
+
+// forgetImport removes the note of an import that is a pane. It ends as removeImport
+// does.
+func (s *Server) forgetImport(pane uint64) {
+	if err := s.store.Delete(importKey(pane)); err != nil && !errors.Is(err, store.ErrClosed) {
+		s.logger.Error("the note of an import is still there", "pane", pane, "err", err)
 	}
-	return err
 }
 
 // time is the time of an event.

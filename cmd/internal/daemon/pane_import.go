@@ -104,9 +104,7 @@ func (i *importing) finish() error {
 	w.events.show()
 	w.events.tell(evArchived, w.Created, eventData{})
 	// As long as the note is there, the next daemon finds the window, and leaves it.
-	if err := s.store.Delete(importKey(w.Pane.ID)); err != nil {
-		s.logger.Error("the note of an import is still there", "pane", w.Pane.ID, "err", err)
-	}
+	go s.forgetImport(w.Pane.ID)
 	return nil
 }
 
