@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -237,8 +239,12 @@ func cell(kind manifest.Type, raw json.RawMessage) string {
 	}, text)
 }
 
+// interrupted is how a command ends that was told to by ^C, once it has cleaned up.
+const interrupted = exitCode(130)
+
 // stream calls a streaming verb and writes the bytes of its items to stdout, or
-// to the file output by way of a temporary one.
+// to the file output by way of a temporary one: it is there when it is complete and
+// on the disk, for its user only, and until then nothing is.
 func (a *app) stream(ctx context.Context, c *wire.Client, v *manifest.Verb, params any, output string) error {
 	if output == "" {
 		return a.streamTo(ctx, c, v, params, os.Stdout)
@@ -251,19 +257,31 @@ func (a *app) stream(ctx context.Context, c *wire.Client, v *manifest.Verb, para
 		}
 		return errors.Join(a.streamTo(ctx, c, v, params, f), f.Close())
 	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
 	temp, err := os.CreateTemp(filepath.Dir(output), ".looptape-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(temp.Name())
-	if err := errors.Join(a.streamTo(ctx, c, v, params, temp), temp.Close()); err != nil {
+	err = a.streamTo(ctx, c, v, params, temp)
+	if err == nil {
+		err = temp.Sync()
+	}
+	if err := errors.Join(err, temp.Close()); err != nil {
+		if ctx.Err() != nil {
+			return interrupted
+		}
 		return err
 	}
 	return os.Rename(temp.Name(), output)
 }
 
-func (a *app) streamTo(ctx context.Context, c *wire.Client, v *manifest.Verb, params any, w io.Writer) error {
+func (a *app) streamTo(ctx context.Context, c *wire.Client, v *manifest.Verb, params any, w *os.File) error {
 	out := bufio.NewWriterSize(w, 64<<10)
+	bar := a.newProgress("exported", w)
+	defer bar.clear()
+	var from, to uint64 // of the stream
 	result, err := c.Stream(ctx, v.Name, params, func(item json.RawMessage) error {
 		if print := itemPrinters[v.Name]; print != nil || a.json {
 			if a.json {
@@ -272,14 +290,22 @@ func (a *app) streamTo(ctx context.Context, c *wire.Client, v *manifest.Verb, pa
 			return errors.Join(print(out, item), out.Flush())
 		}
 		var chunk struct {
-			Data []byte `json:"data"`
+			Data             []byte
+			From, To, Offset *uint64
 		}
 		if err := json.Unmarshal(item, &chunk); err != nil {
 			return err
 		}
+		if chunk.From != nil && chunk.To != nil {
+			from, to = *chunk.From, *chunk.To
+		}
+		if chunk.Offset != nil {
+			bar.show(max(*chunk.Offset, from)-from, to-from)
+		}
 		_, err := out.Write(chunk.Data)
 		return err
 	})
+	bar.clear()
 	if err == nil && a.json {
 		_, err = fmt.Fprintf(out, "{\"ok\":%s}\n", result)
 	}

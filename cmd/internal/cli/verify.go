@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"looptape/capture"
 	"looptape/cmd/internal/wire"
@@ -104,14 +103,14 @@ func verdict(result json.RawMessage) error {
 // finds as it goes.
 func (a *app) verifyPane(ctx context.Context, c *wire.Client, params any) (v verified, err error) {
 	v.Found = []capture.VerifyItem{}
-	progress := progressLine{w: os.Stderr, shown: !a.json && isTerminal(os.Stderr)}
+	progress := &progress{what: "verified", shown: !a.json && isTerminal(os.Stderr)}
 	raw, err := c.Stream(ctx, "pane.verify", params, func(raw json.RawMessage) error {
 		var item capture.VerifyItem
 		if err := json.Unmarshal(raw, &item); err != nil {
 			return err
 		}
 		if item.Kind == capture.VerifyProgress {
-			progress.show(item)
+			progress.show(item.Offset, item.End)
 			return nil
 		}
 		v.Found = append(v.Found, item)
@@ -145,27 +144,4 @@ func printFinding(w io.Writer, item capture.VerifyItem) {
 		fmt.Fprintf(w, "; no screen behind it can be shown before offset %d", item.End)
 	}
 	fmt.Fprintln(w)
-}
-
-// progressLine is a line of a terminal that is written over and over.
-type progressLine struct {
-	w     io.Writer
-	shown bool
-}
-
-func (p *progressLine) show(item capture.VerifyItem) {
-	if p.shown && item.End > 0 {
-		fmt.Fprintf(p.w, "\r\x1b[Kverified: %d %% of %d MiB", item.Offset*100/item.End, item.End>>20)
-	}
-}
-
-func (p *progressLine) clear() {
-	if p.shown {
-		fmt.Fprint(p.w, "\r\x1b[K")
-	}
-}
-
-func isTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	return err == nil
 }
