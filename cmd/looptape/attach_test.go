@@ -420,6 +420,7 @@ func TestAttachRespawn(t *testing.T) {
 	a := s.attach(attach.Params{Pane: pane, Mode: "write", Cols: 50, Rows: 6})
 	a.Input([]byte("\n"))
 	a.until("the exit", func() bool { return a.count(attach.Exit) > 0 })
+	s.until(c, pane, "exited", exited) // for everybody to see, which is once it is on disk
 	type respawned struct{ Offset uint64 }
 	at := call[respawned](s, c, "pane.respawn", obj{"pane": pane}).Offset
 	if status := a.untilExit(); status.Code == nil || *status.Code != 3 {
