@@ -25,7 +25,7 @@ const (
 	// inputPatience is how long Write waits for the program to take the input.
 	inputPatience = 10 * time.Second
 	// typePatience is how long Type waits for a program that reads nothing.
-	typePatience = time.Second
+	typePatience = 3 * time.Second
 )
 
 // The errors of a pane's methods, beside those of a context.

@@ -119,20 +119,24 @@ func TestAttachWindow(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	c := s.client()
-	pane := s.run(c, 80, 24, "/bin/sh", "-c", "read go; seq 1 1000000; exec sleep 600")
+	const rounds, round = 12, 15000 * 7
+	pane := s.run(c, 80, 24, "/bin/sh", "-c", `stty -echo; printf ready; for i in $(seq 12); do read go; seq 10001 25000; done; read go; seq 1 1000000; exec sleep 600`)
+	s.until(c, pane, "ready", func(p paneInfo) bool { return p.Offset == 5 })
 	h := s.attachByHand(t, 64<<10, attach.Params{Pane: pane, Mode: "write"})
 	at := h.next(attach.Snapshot).Offset
 	h.send(attach.Frame{Type: attach.Ack, Offset: at})
-	h.send(attach.Frame{Type: attach.Input, Data: []byte("\n")})
 	sent := at
-	for sent < at+attach.Window {
-		f := h.next(attach.Output)
-		sent = f.End()
+	for i := range rounds + 1 { // in step with what comes
+		h.send(attach.Frame{Type: attach.Input, Data: []byte("\n")})
+		for sent < min(at+attach.Window, at+uint64(i+1)*round) {
+			f := h.next(attach.Output)
+			sent = f.End()
+		}
 	}
 	if sent > at+attach.Window+64<<10 {
 		t.Errorf("%d bytes without an acknowledgement", sent-at)
 	}
-	s.until(c, pane, "through with it", func(p paneInfo) bool { return p.Offset > 7888896 })
+	s.until(c, pane, "through with it", func(p paneInfo) bool { return p.Offset == 5+rounds*round+7888896 })
 	// Nothing comes, but for what a complaint proves.
 	h.send(attach.Frame{Type: attach.Viewport, Cols: 65535, Rows: 65535})
 	h.fails("limit.cells", "4194304", false)
@@ -145,7 +149,7 @@ func TestAttachWindow(t *testing.T) {
 		t.Errorf("resynchronised from %d, and %d was sent", f.Offset, sent)
 	}
 	f = h.next(attach.Snapshot)
-	if f.Offset < 7888896 || !bytes.Contains(f.Data, []byte("1000000")) {
+	if f.Offset != 5+rounds*round+7888896 || !bytes.Contains(f.Data, []byte("1000000")) {
 		t.Errorf("a snapshot at %d", f.Offset)
 	}
 	h.send(attach.Frame{Type: attach.Ack, Offset: sent}) // late: it is below the snapshot
