@@ -50,6 +50,7 @@ func TestScript(t *testing.T) {
 			"waitdurable": waitDurableCmd,
 			"waitstate":   waitStateCmd,
 			"waitscreen":  waitScreenCmd,
+			"waitsize":    waitSizeCmd,
 			"wire":        wireCmd,
 		},
 	})
@@ -181,6 +182,11 @@ func waitDurableCmd(ts *testscript.TestScript, _ bool, args []string) {
 // waitStateCmd waits until a pane is in a state.
 func waitStateCmd(ts *testscript.TestScript, _ bool, args []string) {
 	waitFor(ts, args[0], func(p paneInfo) bool { return p.State == args[1] })
+}
+
+// waitSizeCmd waits until a pane has so many columns and rows.
+func waitSizeCmd(ts *testscript.TestScript, _ bool, args []string) {
+	waitFor(ts, args[0], func(p paneInfo) bool { return fmt.Sprint(p.Cols, p.Rows) == args[1]+" "+args[2] })
 }
 
 // waitScreenCmd waits until the screen of a pane matches a regular expression, in which
