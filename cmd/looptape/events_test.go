@@ -326,7 +326,7 @@ func TestReadsCauseNoEvents(t *testing.T) {
 	c := s.client()
 	live := s.run(c, 80, 24, "sh", "-c", `printf 'x\a\033]2;t\a'; exec sleep 1000`)
 	ended := s.run(c, 80, 24, "seq", "1", "100")
-	s.until(c, ended, "exited", exited)
+	s.hearClosed(c, 0, ended)
 	s.until(c, live, "written", func(p paneInfo) bool { return p.Offset == 8 })
 	begin := s.place(c)
 	for i := range manifest.Verbs {
