@@ -168,7 +168,7 @@ func follow(lines []string) bool {
 func BenchmarkSince(b *testing.B) {
 	s := newServer(b)
 	c := s.client()
-	short := s.run(c, 80, 24, "/bin/sh", "-c", "seq 1 100000")
+	short := s.run(c, 80, 24, "/bin/sh", "-c", "seq 1 3000000")
 	long := s.run(c, 80, 24, "/bin/sh", "-c", "seq 1 30000000") // 260 MB, of which retain keeps most
 	for _, pane := range []string{short, long} {
 		s.until(c, pane, "exited", exited)
@@ -181,11 +181,13 @@ func BenchmarkSince(b *testing.B) {
 	}{
 		{"get", "pane.get", obj{"pane": short}},
 		{"empty", "pane.capture_since", obj{"pane": short, "since": end(short)}},
-		{"100-bytes-of-600-kB", "pane.capture_since", obj{"pane": short, "since": end(short) - 100}},
+		{"100-bytes-of-24-MB", "pane.capture_since", obj{"pane": short, "since": end(short) - 100}},
 		{"100-bytes-of-260-MB", "pane.capture_since", obj{"pane": long, "since": end(long) - 100}},
 		{"1-MB", "pane.capture_since", obj{"pane": long, "since": end(long) - 1<<20, "max_bytes": 2 << 20, "max_lines": 1 << 20}},
 	} {
 		b.Run(run.name, func(b *testing.B) {
+			c.Call(s.ctx, run.verb, run.params) // the first read of an archive replays
+			b.ResetTimer()
 			for range b.N {
 				if _, err := c.Call(s.ctx, run.verb, run.params); err != nil {
 					b.Fatal(err)

@@ -166,13 +166,16 @@ func TestErrors(t *testing.T) {
 // TestRepeats: when the connection breaks under a call, one that only reads is
 // made again, one that changes something is not.
 func TestRepeats(t *testing.T) {
+	var mu sync.Mutex
 	calls := map[string]int{}
+	count := func(verb string, n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		calls[verb] += n
+		return calls[verb]
+	}
 	c := connect(t, func(ctx context.Context, d *daemon, verb string) (any, error) {
-		d.mu.Lock()
-		calls[verb]++
-		first := calls[verb] == 1
-		d.mu.Unlock()
-		if first {
+		if count(verb, 1) == 1 {
 			d.drop()
 			<-ctx.Done()
 		}
@@ -183,8 +186,8 @@ func TestRepeats(t *testing.T) {
 		calls      int
 	}{{"pane_dget", "pane.get", 2}, {"pane_dexport", "pane.export", 2}, {"pane_dwrite", "pane.write", 1}} {
 		r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: test.tool, Arguments: map[string]any{"pane": "p0"}})
-		if err != nil || r.IsError != (test.calls == 1) || calls[test.verb] != test.calls {
-			t.Errorf("%s: %+v, %v after %d calls", test.tool, r, err, calls[test.verb])
+		if err != nil || r.IsError != (test.calls == 1) || count(test.verb, 0) != test.calls {
+			t.Errorf("%s: %+v, %v after %d calls", test.tool, r, err, count(test.verb, 0))
 		}
 		if r.IsError && !strings.Contains(r.Content[0].(*sdk.TextContent).Text, "unavailable.connection") {
 			t.Errorf("%s: %+v", test.tool, r.Content[0])
