@@ -44,6 +44,9 @@ func (l *Log) Checkpoints(from Pos) iter.Seq2[Checkpoint, error] {
 	return func(yield func(Checkpoint, error) bool) {
 		past := false // the one at from that is not full was yielded
 		for {
+			if first := l.beginning(); from.Before(first) {
+				from, past = first, false
+			}
 			cp, err := l.nextCheckpoint(from, past)
 			if errors.Is(err, io.EOF) {
 				return
@@ -87,7 +90,7 @@ func (l *Log) checkpoint(at Pos, full bool) (Checkpoint, error) {
 		cp, err = l.readCheckpoint(it, k)
 		return err
 	})
-	if err != nil && at.Offset < l.Oldest() {
+	if err != nil && at.Before(l.beginning()) {
 		err = ErrEvicted
 	}
 	return cp, err
@@ -142,6 +145,9 @@ func (l *Log) nextCheckpoint(from Pos, past bool) (cp Checkpoint, err error) {
 			}
 			return err
 		})
+		if err == nil && cp.Pos.Before(from) { // it became durable in between
+			return l.nextCheckpoint(from, past)
+		}
 	}
 	if ok && (errors.Is(err, io.EOF) || err == nil && pending.Pos == cp.Pos && pending.Full == cp.Full) {
 		return pending, nil // the only one, or in place of that on disk

@@ -18,9 +18,9 @@ type Log struct {
 	// next is its successor on the stack.
 	queued atomic.Bool
 	next   *Log
-	// oldest is the offset of the first retained span; written by whoever
+	// oldest is the first retained span, nil that at the zero Pos; written by whoever
 	// opens the log or evicts from it.
-	oldest atomic.Uint64
+	oldest atomic.Pointer[Pos]
 	// tail is what of the end of the log is not in a final segment yet. The
 	// committer's alone.
 	tail tail
@@ -167,7 +167,16 @@ func (l *Log) RoomC() <-chan struct{} { return l.room }
 
 // Oldest is the offset at which the retained log begins, always that of a
 // full checkpoint (0 for an empty log).
-func (l *Log) Oldest() uint64 { return l.oldest.Load() }
+func (l *Log) Oldest() uint64 { return l.beginning().Offset }
+
+// beginning is the position of the first retained span. Another one that was
+// evicted may have been at the same offset.
+func (l *Log) beginning() Pos {
+	if p := l.oldest.Load(); p != nil {
+		return *p
+	}
+	return Pos{}
+}
 
 // End is the position behind the last frame appended.
 func (l *Log) End() Pos {

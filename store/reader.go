@@ -30,7 +30,7 @@ type Reader struct {
 // Read returns a reader whose first frame is from.Seq. from is a position
 // that the log gave: of a frame, a checkpoint, or its end. Errors: ErrEvicted.
 func (l *Log) Read(from Pos) (*Reader, error) {
-	if from.Offset < l.Oldest() {
+	if from.Before(l.beginning()) {
 		return nil, ErrEvicted
 	}
 	return &Reader{l: l, at: from}, nil
@@ -46,6 +46,9 @@ func (l *Log) ReadOffset(off uint64) (*Reader, error) {
 	at, err := l.seekOffset(off)
 	if err != nil {
 		return nil, err
+	}
+	if first := l.beginning(); at.Before(first) {
+		at = first // marks at the same offset are gone
 	}
 	return &Reader{l: l, at: at, skip: off}, nil
 }
@@ -101,7 +104,7 @@ func (r *Reader) pop() Frame {
 // fill loads the segment that holds the frame at r.at, or returns io.EOF.
 func (r *Reader) fill() error {
 	r.seg.frames, r.i, r.pos = r.seg.frames[:0], 0, 0
-	if r.at.Offset < r.l.Oldest() {
+	if r.at.Before(r.l.beginning()) {
 		return ErrEvicted
 	}
 	inMemory, err := r.fillPending()
@@ -109,7 +112,7 @@ func (r *Reader) fill() error {
 		return err
 	}
 	err = r.l.s.view(r.l.pane, r.fillStored)
-	if err != nil && r.at.Offset < r.l.Oldest() {
+	if err != nil && r.at.Before(r.l.beginning()) {
 		err = ErrEvicted // while we looked
 	}
 	var damaged *DamagedError

@@ -32,7 +32,8 @@ func (l *Log) recover(it *pebble.Iterator) error {
 		return &DamagedError{l.pane, k.at.Offset, fmt.Errorf("%w: the log does not begin with a full checkpoint", errMissing)}
 	}
 	l.needFull = false
-	l.oldest.Store(k.span.Offset)
+	first := k.span
+	l.oldest.Store(&first)
 	if !it.Last() {
 		return l.recoverUnreadable(it, k)
 	}
@@ -199,5 +200,5 @@ func (l *Log) remove() {
 	defer l.mu.Unlock()
 	l.removed = true
 	l.pending.chunks = l.pending.chunks[:l.pending.taken]
-	l.oldest.Store(math.MaxUint64)
+	l.oldest.Store(&Pos{math.MaxUint64, math.MaxUint64})
 }

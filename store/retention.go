@@ -154,7 +154,8 @@ func (s *Store) sizeOf(l *Log, from, to Pos) (uint64, error) {
 
 // evictBefore takes away all spans of l before that at to.
 func (s *Store) evictBefore(l *Log, to Pos) error {
-	from := l.oldest.Swap(to.Offset)
+	from := l.Oldest()
+	l.oldest.Store(&to)
 	s.stats.evictions.Add(1)
 	if told := s.onEvict.Load(); told != nil && from < to.Offset {
 		(*told)(l.pane, from, to.Offset)

@@ -86,6 +86,59 @@ func TestRetain(t *testing.T) {
 	mustClose(t, s)
 }
 
+// Two spans may begin at one offset, with marks between them. Where the first goes,
+// what stands in it is gone, though the log still begins at its offset.
+func TestEvictWithinOffset(t *testing.T) {
+	s := mustOpen(t, "s", Options{FS: vfs.NewMem(), EvictPace: time.Hour, minRetain: 1, Retain: 1})
+	defer mustClose(t, s)
+	l, err := s.Create(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.AppendCheckpoint([]byte("start"), true)
+	l.Append(Output, Time{}, []byte("0123456789"))
+	ended := l.AppendCheckpoint([]byte("ended"), true)
+	l.Append(Kind(20), Time{}, []byte("before"))
+	begun := l.AppendCheckpoint([]byte("begun"), true)
+	l.Append(Kind(21), Time{}, []byte("behind"))
+	l.Append(Output, Time{}, []byte("more"))
+	l.AppendCheckpoint([]byte("last"), true)
+	l.Append(Output, Time{}, []byte("and more"))
+	mustSync(t, l)
+	old, err := l.Read(ended)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.evictBefore(l, begun); err != nil {
+		t.Fatal(err)
+	}
+	if l.Oldest() != 10 {
+		t.Errorf("oldest %d", l.Oldest())
+	}
+	if f, err := old.Next(); !errors.Is(err, ErrEvicted) {
+		t.Errorf("a reader in what is gone: %v, %v", f, err)
+	}
+	if _, err := l.Read(ended); !errors.Is(err, ErrEvicted) {
+		t.Errorf("a new one: %v", err)
+	}
+	if cp, err := l.Checkpoint(ended); !errors.Is(err, ErrEvicted) {
+		t.Errorf("its checkpoint: %v, %v", cp.Pos, err)
+	}
+	r, err := l.ReadOffset(10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := r.Next(); err != nil || f.Kind != 21 || f.Pos != begun {
+		t.Errorf("the first frame at the offset: %v of kind %d, %v", f.Pos, f.Kind, err)
+	}
+	for cp, err := range l.Checkpoints(Pos{}) {
+		if err != nil || string(cp.Blob) != "begun" {
+			t.Errorf("the first checkpoint: %q, %v", cp.Blob, err)
+		}
+		break
+	}
+}
+
 // A busy pane among quiet ones: the store stays under its cap plus slack, and
 // the quiet panes lose nothing.
 func TestDiskCap(t *testing.T) {

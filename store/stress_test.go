@@ -87,3 +87,50 @@ func follow(t *testing.T, l *Log, seed, total uint64, stop *atomic.Bool) {
 		}
 	}
 }
+
+// Who walks the checkpoints of a log while it is written gets each of them once, in
+// order, whether it is on disk yet or becomes so at that moment.
+func TestCheckpointsFollow(t *testing.T) {
+	s := mustOpen(t, "s", Options{FS: MemFS(), SegmentBytes: 4 << 10, MemTable: 64 << 10, Pace: -1})
+	defer mustClose(t, s)
+	l, err := s.Create(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.AppendCheckpoint([]byte("0"), true)
+	var last atomic.Uint64
+	var wg sync.WaitGroup
+	const spans = 2000
+	for range 3 {
+		wg.Go(func() {
+			for from := uint64(0); from < spans && !t.Failed(); {
+				n := last.Load()
+				at := Pos{Offset: from * 16, Seq: from}
+				next := from
+				for cp, err := range l.Checkpoints(at) {
+					if err != nil || cp.Seq != next || !cp.Full {
+						t.Errorf("checkpoint %v (%v), where %d should be", cp.Pos, err, next)
+						return
+					}
+					next++
+				}
+				if next <= n {
+					t.Errorf("the checkpoints end at %d of %d", next, n)
+				}
+				from = max(next-1, from) // the last one again
+				if n == spans {
+					return
+				}
+			}
+		})
+	}
+	for i := uint64(1); i <= spans; i++ {
+		for l.Room() <= 0 {
+			<-l.RoomC()
+		}
+		l.Append(Output, Time{int64(i), int64(i)}, numbered(1, i))
+		l.AppendCheckpoint(numbered(2, i), true)
+		last.Store(i)
+	}
+	wg.Wait()
+}

@@ -28,12 +28,12 @@ func (l *Log) PosAt(wall int64) (Pos, error) {
 	}
 	for {
 		var p Pos
-		oldest := l.Oldest()
+		oldest := l.beginning()
 		err := l.s.view(l.pane, func(it *pebble.Iterator) (err error) {
 			p, err = l.timeStored(it, wall)
 			return err
 		})
-		if err == nil || l.Oldest() == oldest {
+		if err == nil || l.beginning() == oldest {
 			return p, err
 		}
 		// Spans went while we looked.
