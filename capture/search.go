@@ -230,7 +230,18 @@ func (s *search) apply(w *walk, f store.Frame) error {
 	if f.Kind == store.Gap {
 		s.r.MissedBytes += f.Lost
 	}
-	return w.apply(f)
+	if err := w.apply(f); err != nil {
+		return err
+	}
+	switch f.Kind {
+	case store.Gap, replay.MarkRestart, replay.MarkRespawn:
+		// What was on the screen was reported here. Who goes on behind it does not find
+		// that in the terminal.
+		if !s.full {
+			s.at.since = max(s.at.since, f.Offset+1)
+		}
+	}
+	return nil
 }
 
 // finish reports what is on the screen at the end of the range. What comes later
@@ -247,10 +258,10 @@ func (s *search) finish(w *walk) error {
 
 // line takes a line that was shown.
 func (s *search) line(l replay.Line) {
-	if s.full || s.err != nil {
+	if s.full || s.err != nil || l.Offset < s.at.since {
 		return
 	}
-	if s.at.seen++; s.at.seen <= s.skip || l.Offset < s.at.since || !s.match(l.Text) {
+	if s.at.seen++; s.at.seen <= s.skip || !s.match(l.Text) {
 		return
 	}
 	size := matchSize(l.Text)

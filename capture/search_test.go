@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -215,4 +216,57 @@ func FuzzSearchCursor(f *testing.F) {
 			t.Fatalf("%q reads as %+v", text, s)
 		}
 	})
+}
+
+// TestSearchInPieces: a search that goes on behind a gap, a restart or a respawn, or
+// in the middle of what was on the screen there, finds each line once.
+func TestSearchInPieces(t *testing.T) {
+	r := rand.New(rand.NewPCG(21, 22))
+	st := newStore(t)
+	for round := range 200 {
+		p := newTape(t, st, round, 20, 2+r.IntN(6))
+		var want []string
+		n := 0
+		for range 1 + r.IntN(12) {
+			for range r.IntN(8) {
+				line := fmt.Sprintf("line %d", n)
+				n++
+				p.write([]byte(line + "\r\n"))
+				want = append(want, line)
+			}
+			switch r.IntN(4) {
+			case 0: // a full disk: the terminal has seen what was lost
+				lost := "lost\r\n"
+				p.term.Feed([]byte(lost))
+				p.log.AppendGap(store.Time{}, uint64(len(lost)), nil)
+				p.checkpoint()
+			case 1:
+				p.log.Append(replay.MarkRestart, store.Time{}, replay.AppendRestart(nil, 0))
+				p.term.Restart(0)
+				p.respawn()
+			case 2:
+				p.respawn()
+			}
+		}
+		for _, q := range []SearchRequest{{Limit: 1}, {Limit: 3}, {Limit: 1000, Scan: 1}, {Limit: 2, Scan: 30}} {
+			q.Pattern = "^line "
+			var got []string
+			for {
+				a, err := Search(t.Context(), p, q, time.Now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, m := range a.Matches {
+					got = append(got, m.Line)
+				}
+				if !a.More {
+					break
+				}
+				q.Cursor = &a.Cursor
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("round %d, %+v: %q, not %q", round, q, got, want)
+			}
+		}
+	}
 }

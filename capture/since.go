@@ -74,10 +74,11 @@ type since struct {
 	r      *SinceResult
 	filter filter
 
-	// What look saw: the log's end, the generation there, and whether the pane can
-	// write no more than r.End.
+	// What look saw: the log's end, the generation there, the lexer's place at r.End,
+	// and whether the pane can write no more.
 	end        store.Pos
 	generation uint32
+	lexer      []byte
 	closed     bool
 	until      uint64 // where the answer ends at the latest, at most r.End
 
@@ -184,6 +185,7 @@ func (s *since) look(t *replay.Terminal, closed bool) {
 	b := t.Bounds()
 	s.r.Screen, s.r.Epoch, s.r.End = b.Screen, b.Epoch, t.Offset()
 	s.end, s.generation, s.closed = s.pane.Log().End(), t.Generation(), closed
+	s.lexer = t.AppendLexerState(s.lexer[:0])
 	s.until = s.r.End
 	if s.q.To != nil {
 		s.until = min(s.until, *s.q.To)
@@ -256,8 +258,12 @@ func (s *since) stream(ctx context.Context) error {
 		if !errors.Is(err, store.ErrEvicted) {
 			return err
 		}
-		// The reader was overtaken by the eviction: it starts at what is left.
+		// The reader was overtaken by the eviction: it starts at what is left, of the
+		// pane as it is now.
 		*s.r, s.filter = result, filter
+		if err := s.lookAt(ctx); err != nil {
+			return err
+		}
 	}
 }
 
@@ -284,12 +290,17 @@ func (s *since) read() error {
 // skipEvicted goes on at the oldest byte of the log, with the lexer's state
 // there.
 func (s *since) skipEvicted(oldest uint64) error {
-	c, err := firstCheckpoint(s.pane.Log())
-	if err != nil {
-		return err
+	for c, err := range s.pane.Log().Checkpoints(store.Pos{Offset: oldest}) {
+		if err != nil {
+			return err
+		}
+		if c.Offset > s.r.End { // it was written since the pane was looked at
+			return store.ErrEvicted
+		}
+		s.miss(c.Offset)
+		return s.enter(c)
 	}
-	s.miss(max(oldest, c.Offset))
-	return s.enter(c)
+	return store.ErrNoCheckpoint
 }
 
 // enter puts the filter in the state that it has at a checkpoint.
@@ -317,8 +328,10 @@ func (s *since) miss(to uint64) {
 func (s *since) skipGap() error {
 	for s.r.From < s.until {
 		if s.r.From >= s.pane.Log().End().Offset {
-			s.miss(s.until)
-			break
+			if s.miss(s.until); s.until < s.r.End {
+				return nil
+			}
+			return s.filter.lexer.SetState(s.lexer)
 		}
 		r, err := s.pane.Log().ReadOffset(s.r.From)
 		if err != nil {
@@ -326,28 +339,47 @@ func (s *since) skipGap() error {
 		}
 		gap, err := s.firstGap(r)
 		r.Close()
-		if err != nil || gap == 0 {
+		if err == nil && gap.Offset > 0 {
+			err = s.passGap(gap)
+		}
+		if err != nil || gap.Offset == 0 {
 			return err
 		}
-		s.miss(min(gap, s.until))
 	}
 	return nil
 }
 
-// firstGap returns the end of the gap that covers r.From, or 0 if bytes follow or
-// another program.
-func (s *since) firstGap(r *store.Reader) (uint64, error) {
+// passGap goes on behind the gap that ends at end. What was lost may have ended
+// within a sequence: the checkpoint there knows.
+func (s *since) passGap(end store.Pos) error {
+	s.miss(min(end.Offset, s.until))
+	if s.r.From < end.Offset {
+		return nil
+	}
+	c, err := s.pane.Log().Checkpoint(end)
+	if damaged := new(store.DamagedError); errors.As(err, &damaged) || err == nil && c.Pos != end {
+		return nil
+	}
+	if err == nil {
+		err = s.enter(c)
+	}
+	return err
+}
+
+// firstGap returns the end of the gap that covers r.From, or the zero Pos if bytes
+// follow or another program.
+func (s *since) firstGap(r *store.Reader) (end store.Pos, err error) {
 	for {
 		f, err := r.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return 0, nil
+			return end, nil
 		case err != nil:
-			return 0, err
-		case f.Kind == store.Gap && f.Offset+f.Lost > s.r.From:
-			return f.Offset + f.Lost, nil
+			return end, err
+		case f.Kind == store.Gap && f.End().Offset > s.r.From:
+			return f.End(), nil
 		case f.Kind == store.Output, s.respawn(f):
-			return 0, nil
+			return end, nil
 		}
 	}
 }
