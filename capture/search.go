@@ -258,7 +258,8 @@ func (s *search) finish(w *walk) error {
 
 // line takes a line that was shown.
 func (s *search) line(l replay.Line) {
-	if s.full || s.err != nil || l.Offset < s.at.since {
+	// A blank line may never have been written: where it is in the stream nobody knows.
+	if s.full || s.err != nil || l.Offset < s.at.since && len(l.Text) > 0 {
 		return
 	}
 	if s.at.seen++; s.at.seen <= s.skip || !s.match(l.Text) {
