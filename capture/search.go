@@ -65,7 +65,7 @@ type search struct {
 	match func([]byte) bool
 
 	at   searchPlace // begins at the frame that is being replayed
-	skip uint32      // lines from there on that an earlier answer had
+	skip lineCount   // lines from there on that an earlier answer had
 	time store.Time  // of that frame
 	full bool        // the next match is for the next answer
 	size int         // of the result, as JSON
@@ -167,14 +167,14 @@ func (s *search) run(ctx context.Context) error {
 // behind it: then with what was written to the lines of its history meanwhile.
 func (s *search) begin() (*walk, error) {
 	log, oldest := s.p.Log(), s.p.Log().Oldest()
-	s.skip, s.at.seen = s.at.seen, 0
+	s.skip, s.at.seen = s.at.seen, lineCount{}
 	if s.at.pos.Offset >= oldest && !s.at.beginning {
 		return walkFrom(log, s.at.pos, s.line)
 	}
 	if s.at.pos.Offset < oldest {
 		s.at.history = max(s.at.history, s.at.pos.Offset+1)
 		s.r.MissedBytes += oldest - s.at.pos.Offset
-		s.at.pos, s.at.beginning, s.skip = store.Pos{Offset: oldest}, true, 0
+		s.at.pos, s.at.beginning, s.skip = store.Pos{Offset: oldest}, true, lineCount{}
 		if len(s.r.Matches) == 0 {
 			s.r.From = oldest
 		}
@@ -190,7 +190,7 @@ func (s *search) scan(ctx context.Context, w *walk) error {
 		if s.full || scanned >= limit {
 			s.r.Offset, s.r.More = s.at.pos.Offset, true
 			if !s.full { // between two frames
-				s.at.pos, s.at.seen, s.at.beginning = w.r.At(), 0, false
+				s.at.pos, s.at.seen, s.at.beginning = w.r.At(), lineCount{}, false
 				s.r.Offset = s.at.pos.Offset
 			}
 			return ctx.Err()
@@ -220,7 +220,7 @@ func (s *search) scan(ctx context.Context, w *walk) error {
 func (s *search) enter(f store.Frame) {
 	s.time = f.Time
 	if s.at.beginning || s.at.pos != f.Pos {
-		s.at.pos, s.at.seen, s.at.beginning, s.skip = f.Pos, 0, false, 0
+		s.at.pos, s.at.seen, s.at.beginning, s.skip = f.Pos, lineCount{}, false, lineCount{}
 	}
 }
 
@@ -238,7 +238,7 @@ func (s *search) apply(w *walk, f store.Frame) error {
 		// What was on the screen was reported here. Who goes on behind it does not find
 		// that in the terminal.
 		if !s.full {
-			s.at.since = max(s.at.since, f.Offset+1)
+			s.at.shown = f.Offset + 1
 		}
 	}
 	return nil
@@ -258,18 +258,21 @@ func (s *search) finish(w *walk) error {
 
 // line takes a line that was shown.
 func (s *search) line(l replay.Line) {
-	// A blank line may never have been written: where it is in the stream nobody knows.
-	if s.full || s.err != nil || l.Offset < s.at.since && len(l.Text) > 0 {
+	if s.full || s.err != nil || l.Offset < s.at.since {
 		return
 	}
-	if s.at.seen++; s.at.seen <= s.skip || !s.match(l.Text) {
+	blank := len(l.Text) == 0
+	if !blank && l.Offset < s.at.shown {
+		return
+	}
+	was := s.at.seen
+	if s.at.seen.add(blank); !s.skip.before(s.at.seen) || !s.match(l.Text) {
 		return
 	}
 	size := matchSize(l.Text)
 	switch {
 	case len(s.r.Matches) == s.q.Limit, s.q.Frame > 0 && s.size+size > s.q.Frame && len(s.r.Matches) > 0:
-		s.full = true
-		s.at.seen--
+		s.full, s.at.seen = true, was
 		return
 	case s.q.Frame > 0 && s.size+size > s.q.Frame:
 		s.err = &Error{"unsupported.result_size", fmt.Sprintf("the line that ends at offset %d does not fit the frame: connect with a larger max_frame", l.Offset), struct {
