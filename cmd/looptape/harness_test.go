@@ -205,6 +205,7 @@ func layOut(text []byte, cols int) ([]string, error) {
 		case c == '\r' && i+1 < len(text) && text[i+1] == '\n':
 			rows = append(rows, "")
 			i++
+		case c == '\r' && i+1 == len(text): // a crash can cut between the two
 		case c == '\t':
 			for *last += " "; len(*last)%8 != 0 && len(*last) < cols; {
 				*last += " "
