@@ -446,6 +446,9 @@ func TestStress(t *testing.T) {
 		s.round(r, bytes)
 		s.writing.Store(false)
 		wg.Wait()
+		for deadline := time.Now().Add(time.Minute); s.term.Offset() > 6<<20 && s.log.Oldest() == 0 && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
 		if err := s.st.Close(); err != nil {
 			t.Fatal(err)
 		}
