@@ -13,6 +13,10 @@ import (
 const (
 	cacheBytes = 8 << 20
 	blockBytes = 32 << 10
+	// stopWrites is as many tables in level 0 as there never are: where a damaged one
+	// cannot be compacted they pile up, which makes reading slower and must not make
+	// writing stop.
+	stopWrites = 1 << 20
 )
 
 // pebbleOptions are the database's: values are compressed already, most of
@@ -29,6 +33,7 @@ func (s *Store) pebbleOptions(mustExist bool) *pebble.Options {
 		CacheSize:                  cacheBytes,
 		WALBytesPerSync:            0,
 		DisableTableStats:          true,
+		L0StopWritesThreshold:      stopWrites,
 		CompactionConcurrencyRange: func() (int, int) { return 1, 1 },
 		EventListener: &pebble.EventListener{
 			// Damage is its reader's affair; the default would be Fatalf.

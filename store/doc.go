@@ -86,7 +86,9 @@
 //   - Damage of a block of the database costs the records in it (a block is 32
 //     KiB, or one record that is larger), of a table's index or footer all of
 //     the table (4 MiB at most), and about a hundred seeks, some ms, for each
-//     reader that comes by. If the last record of a log is damaged, what is
+//     reader that comes by. It stops nobody who writes, but what cannot be compacted
+//     with it piles up, which makes reading slower, and Pebble tries again and again:
+//     up to a third of a core, until retention takes the table. If the last record of a log is damaged, what is
 //     appended comes 21 MiB behind it (29 if SyncEvery was ever set).
 //   - The daemon's records are kept in memory. A record is at most 16 MiB, its
 //     key 64 KiB. Put and Create cost two syncs, shared by those that wait.
