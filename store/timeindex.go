@@ -33,6 +33,9 @@ func (l *Log) PosAt(wall int64) (Pos, error) {
 			p, err = l.timeStored(it, wall)
 			return err
 		})
+		if err == nil { // outside of the view: a reader has one of its own
+			p, err = l.scanTime(p, wall)
+		}
 		if err == nil || l.beginning() == oldest {
 			return p, err
 		}
@@ -62,7 +65,8 @@ func (l *Log) timePending(wall int64) (Pos, bool) {
 	return Pos{}, false
 }
 
-// timeStored answers for what is on disk.
+// timeStored finds a frame on disk from which on the first that is too late is soon
+// found.
 func (l *Log) timeStored(it *pebble.Iterator, wall int64) (Pos, error) {
 	k, ok := l.first(it)
 	if !ok {
@@ -88,7 +92,7 @@ func (l *Log) timeStored(it *pebble.Iterator, wall int64) (Pos, error) {
 		best = h.first
 		lo = max(mid+1, h.end().Offset)
 	}
-	return l.scanTime(best, wall)
+	return best, nil
 }
 
 // scanTime reads from a position until a frame is later than wall.
