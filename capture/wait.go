@@ -70,7 +70,10 @@ type wait struct {
 	marks  markScan
 	ran    *mark // the last beginning of a command
 	ended  *mark // the end of a command
-	active time.Time
+
+	active   time.Time // when the pane last wrote something that was waited for
+	deadline time.Time
+	scanned  int // bytes looked at
 }
 
 // anchor is a place in the stream: skip bytes of text behind an offset, at which the
@@ -86,8 +89,9 @@ type anchor struct {
 // wait once nothing more can come.
 //
 // A pattern is matched against each line of the text of capture_since, as soon as it
-// is there; the last line also while it is incomplete. The errors are those of Since,
-// invalid_params.pattern, and invalid_params.wait.
+// is there; the last line also while it is incomplete. Once the time is over at most
+// 16 MiB of the stream are looked at: the next wait goes on there. The errors are those
+// of Since, invalid_params.pattern, and invalid_params.wait.
 func Wait(ctx context.Context, p Pane, q WaitRequest) (*WaitResult, error) {
 	w := &wait{p: p, q: q, r: &WaitResult{Pane: q.Pane}}
 	if q.Pattern != nil {
@@ -199,12 +203,16 @@ func (w *wait) restart() {
 // run looks at what there is, and then waits for more, until something is found.
 func (w *wait) run(ctx context.Context) error {
 	w.active = time.Now()
-	deadline := w.active.Add(time.Duration(w.q.TimeoutMS) * time.Millisecond)
+	w.deadline = w.active.Add(time.Duration(w.q.TimeoutMS) * time.Millisecond)
 	for {
 		before := w.at
-		done, err := w.look()
+		done, err := w.look(ctx)
 		if errors.Is(err, store.ErrEvicted) {
-			err = w.enter(w.at)
+			// Again from where the line begins, or from what is left of it.
+			err = w.filter.setState(w.begin.filter)
+			if err == nil {
+				err = w.enter(w.begin.offset)
+			}
 			if err == nil {
 				continue
 			}
@@ -223,7 +231,7 @@ func (w *wait) run(ctx context.Context) error {
 		if w.at > before {
 			w.active = now
 		}
-		until := deadline
+		until := w.deadline
 		if w.q.QuietMS != nil {
 			if quiet := w.active.Add(time.Duration(*w.q.QuietMS) * time.Millisecond); !now.Before(quiet) {
 				return w.end("quiet", w.at, w.filter.appendState(nil))
@@ -231,7 +239,7 @@ func (w *wait) run(ctx context.Context) error {
 				until = quiet
 			}
 		}
-		if !now.Before(deadline) {
+		if !now.Before(w.deadline) {
 			return w.timeout()
 		}
 		limited, cancel := context.WithDeadline(ctx, until)
@@ -258,8 +266,9 @@ func (w *wait) skipOpenGap(ctx context.Context) (closed bool, err error) {
 	return closed, err
 }
 
-// look looks at the frames that there are, until something is found.
-func (w *wait) look() (done bool, err error) {
+// look looks at the frames that there are, until something is found or the time is over
+// and there are too many.
+func (w *wait) look(ctx context.Context) (done bool, err error) {
 	r, err := w.p.Log().Read(w.next)
 	if err != nil {
 		return false, err
@@ -270,8 +279,14 @@ func (w *wait) look() (done bool, err error) {
 		if errors.Is(err, io.EOF) {
 			return w.match(w.line, math.MaxUint64)
 		}
+		if err == nil {
+			err = ctx.Err()
+		}
 		if err != nil {
 			return false, err
+		}
+		if w.scanned >= scanBytes && time.Now().After(w.deadline) {
+			return true, w.timeout()
 		}
 		from := max(w.at, f.Offset)
 		w.next = f.End()
@@ -302,6 +317,7 @@ func (w *wait) look() (done bool, err error) {
 func (w *wait) output(at uint64, p []byte, t store.Time) (done bool, err error) {
 	w.marks.feed(at, p, t)
 	w.at = at + uint64(len(p))
+	w.scanned += len(p)
 	before := anchor{offset: at, filter: w.filter.appendState(nil)}
 	w.filter.bytes, w.filter.lines = unlimited, unlimited
 	w.text, _ = w.filter.feed(w.text[:0], p)
@@ -328,6 +344,9 @@ func (w *wait) output(at uint64, p []byte, t store.Time) (done bool, err error) 
 	}
 	if w.q.Command && w.ended != nil {
 		return true, w.command()
+	}
+	if w.pattern == nil {
+		w.restart()
 	}
 	return false, nil
 }

@@ -150,3 +150,25 @@ func TestWaitMissed(t *testing.T) {
 		t.Errorf("a gap that is open: %+v", r)
 	}
 }
+
+// TestWaitBounded: a wait looks at a bounded part of a long recording once its time is
+// over; those that go on from its cursors come to the match, and miss nothing.
+func TestWaitBounded(t *testing.T) {
+	p := newTape(t, newStore(t), 0, 80, 5)
+	piece := []byte(strings.Repeat(strings.Repeat("x", 70)+"\r\n", 200<<10/72))
+	for len(p.stream) < 3*scanBytes {
+		p.write(piece)
+	}
+	p.write([]byte("here it is"))
+	from, pattern, calls := uint64(0), "here", 0
+	q := WaitRequest{Since: &from, Pattern: &pattern}
+	for r := p.wait(q); r.Reason != "pattern"; r = p.wait(q) {
+		if calls++; r.Reason != "timeout" || r.Missed || calls > 4 {
+			t.Fatalf("call %d: %+v", calls, r)
+		}
+		q.Since, q.Cursor = nil, &r.Cursor
+	}
+	if calls != 3 {
+		t.Errorf("%d calls for three times what one looks at", calls)
+	}
+}
