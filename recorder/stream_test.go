@@ -110,25 +110,27 @@ func screen(t *replay.Terminal) string {
 func TestFollow(t *testing.T) {
 	p := record(t, "/bin/sh", "-c", `read go; i=0; while [ $i -lt 400 ]; do printf '\033[%d;%dH\033[3%dmrow %d\033[K\n' $((i % 24 + 1)) $((i % 60 + 1)) $((i % 8)) $i; i=$((i + 1)); done; seq 1 200000; printf '\033[?1049h\033[5;5Hend'`)
 	var all sync.WaitGroup
-	followers := make([]*follower, 12)
-	begin := func(i int) {
-		f := follow(t, p)
-		followers[i] = f
+	var followers []*follower
+	begin := func() error {
+		f := &follower{t: t, pane: p}
+		if err := f.begin(); err != nil {
+			return err
+		}
+		followers = append(followers, f)
 		all.Go(func() {
 			for f.next() {
 			}
 		})
+		return nil
 	}
-	begin(0)
+	err := begin()
 	p.Write(t.Context(), []byte("\n"))
-	for i := 1; i < len(followers); i++ {
+	for err == nil && len(followers) < 12 {
 		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
-		select {
-		case <-p.Stopped():
-			followers = followers[:i]
-		default:
-			begin(i)
-		}
+		err = begin()
+	}
+	if err != nil && !errors.Is(err, ErrStopped) { // the pane may be over before all have come
+		t.Error(err)
 	}
 	all.Wait()
 	log := output(t, p.Log())

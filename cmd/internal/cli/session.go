@@ -97,6 +97,9 @@ func (s *session) run() (end, error) {
 	for {
 		select {
 		case e := <-s.over:
+			if e.detached {
+				s.client.Detach()
+			}
 			return e, e.err
 		case sig := <-signals:
 			switch sig {
@@ -190,8 +193,7 @@ func (s *session) typeKeys() {
 			return // receive finds out why
 		}
 		if detach {
-			s.client.Detach()
-			s.finish(end{detached: true})
+			s.finish(end{detached: true}) // before the daemon is told, who then ends the connection
 			return
 		}
 	}
