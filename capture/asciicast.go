@@ -213,6 +213,8 @@ func (e *asciicast) event(mono int64, code byte, data []byte) error {
 	return err
 }
 
+const hexDigits = "0123456789abcdef"
+
 // appendQuoted appends UTF-8 as a string of JSON, with no more escapes than it takes.
 func appendQuoted(dst, text []byte) []byte {
 	dst = append(dst, '"')
@@ -233,7 +235,7 @@ func appendQuoted(dst, text []byte) []byte {
 		case '\t':
 			dst = append(dst, '\\', 't')
 		default:
-			dst = fmt.Appendf(dst, "\\u%04x", b)
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[b>>4], hexDigits[b&15])
 		}
 	}
 	return append(append(dst, text[from:]...), '"')

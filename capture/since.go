@@ -72,6 +72,7 @@ type since struct {
 	q      SinceRequest
 	r      *SinceResult
 	filter filter
+	reader *store.Reader // of the pane's log; nil until it is needed
 
 	// What look saw: the log's end, the generation there, the lexer's place at r.End,
 	// and whether the pane can write no more.
@@ -94,6 +95,7 @@ func Since(ctx context.Context, p Pane, q SinceRequest, now func() time.Time) (*
 	began := now()
 	q.fitFrame()
 	s := &since{pane: p, q: q, r: &SinceResult{Pane: q.Pane}}
+	defer s.close()
 	s.filter.bytes, s.filter.lines = q.MaxBytes, q.MaxLines
 	known, err := s.place(ctx)
 	switch {
@@ -291,6 +293,22 @@ func (s *since) respawn(f store.Frame) bool {
 	return f.Kind == replay.MarkRespawn && f.Seq < s.end.Seq && (s.begun == nil || f.Offset != *s.begun)
 }
 
+// seek has the reader begin at an offset. There is one reader for the whole answer, as
+// mostly all that is read stands in one record of the log.
+func (s *since) seek(offset uint64) (err error) {
+	if s.reader != nil {
+		return s.reader.SeekOffset(offset)
+	}
+	s.reader, err = s.pane.Log().ReadOffset(offset)
+	return err
+}
+
+func (s *since) close() {
+	if s.reader != nil {
+		s.reader.Close()
+	}
+}
+
 // place is where a scan came to.
 type place struct {
 	offset  uint64
@@ -302,13 +320,14 @@ type place struct {
 // than it was given. It returns the place that it came to.
 func (s *since) scan(from uint64, limit int, take func(p []byte) int) (at place, err error) {
 	at.offset = from
-	r, err := s.pane.Log().ReadOffset(from)
-	if err != nil {
+	if from == s.end.Offset && s.begun != nil && *s.begun == from {
+		return at, nil // a poll that finds nothing asks no disk
+	}
+	if err := s.seek(from); err != nil {
 		return at, err
 	}
-	defer r.Close()
 	for {
-		f, err := r.Next()
+		f, err := s.reader.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return at, nil

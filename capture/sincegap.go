@@ -57,12 +57,7 @@ func (s *since) skipGap() error {
 			}
 			return s.filter.lexer.SetState(s.lexer)
 		}
-		r, err := s.pane.Log().ReadOffset(s.r.From)
-		if err != nil {
-			return err
-		}
-		gap, err := s.firstGap(r)
-		r.Close()
+		gap, err := s.firstGap()
 		if err == nil && gap.Offset > 0 {
 			err = s.passGap(gap)
 		}
@@ -92,9 +87,12 @@ func (s *since) passGap(end store.Pos) error {
 
 // firstGap returns the end of the gap that covers r.From, or the zero Pos if bytes
 // follow or another program.
-func (s *since) firstGap(r *store.Reader) (end store.Pos, err error) {
+func (s *since) firstGap() (end store.Pos, err error) {
+	if err := s.seek(s.r.From); err != nil {
+		return end, err
+	}
 	for {
-		f, err := r.Next()
+		f, err := s.reader.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return end, nil

@@ -7,17 +7,22 @@ import "unicode/utf8"
 // character at the end of p, at most 3 bytes, which was not appended: it goes before
 // the bytes that follow. At the end of a stream it is one U+FFFD.
 func AppendValidUTF8(dst, p []byte) (out, rest []byte) {
-	for len(p) > 0 {
-		r, n := utf8.DecodeRune(p)
+	valid := 0 // p[valid:i] is UTF-8 that is yet to be appended
+	for i := 0; i < len(p); {
+		if p[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(p[i:])
 		if r == utf8.RuneError && n == 1 {
-			if n = subpart(p); n == len(p) && !utf8.FullRune(p) {
-				return dst, p
+			dst = append(dst, p[valid:i]...)
+			if n = subpart(p[i:]); n == len(p)-i && !utf8.FullRune(p[i:]) {
+				return dst, p[i:]
 			}
 			dst = append(dst, replacement...)
-		} else {
-			dst = append(dst, p[:n]...)
+			valid = i + n
 		}
-		p = p[n:]
+		i += n
 	}
-	return dst, nil
+	return append(dst, p[valid:]...), nil
 }

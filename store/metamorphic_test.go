@@ -78,6 +78,10 @@ func (m *model) verifySeeks(t *testing.T, rng *rand.Rand, l *Log) {
 	if len(m.frames) == 0 {
 		return
 	}
+	moved, err := l.Read(m.frames[0].Pos)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range 30 {
 		i := rng.IntN(len(m.frames))
 		r, err := l.Read(m.frames[i].Pos)
@@ -88,10 +92,10 @@ func (m *model) verifySeeks(t *testing.T, rng *rand.Rand, l *Log) {
 			t.Fatalf("Read(%v): %v %v", m.frames[i].Pos, f.Pos, err)
 		}
 		off := rng.Uint64N(m.end.Offset + 1)
-		want := m.end
+		first, want := len(m.frames), m.end
 		for i := range m.frames {
 			if f := &m.frames[i]; f.Offset >= off || f.End().Offset > off {
-				want = f.Pos
+				first, want = i, f.Pos
 				break
 			}
 		}
@@ -101,6 +105,18 @@ func (m *model) verifySeeks(t *testing.T, rng *rand.Rand, l *Log) {
 		f, err := r.Next()
 		if err == nil && f.Pos != want || err != nil && want != m.end {
 			t.Fatalf("ReadOffset(%d) = %v %v, want %v", off, f.Pos, err, want)
+		}
+		// The same from a reader that stands anywhere, and may have the place at hand.
+		for range rng.IntN(3) {
+			moved.Next()
+		}
+		if err = moved.SeekOffset(off); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range m.frames[first:min(first+3, len(m.frames))] {
+			if f, err := moved.Next(); err != nil || !sameFrame(f, want) {
+				t.Fatalf("SeekOffset(%d): %v %v, want %v", off, f.Pos, err, want.Pos)
+			}
 		}
 		wall := m.frames[i].Time.Wall + rng.Int64N(3) - 1
 		wantAt := m.end

@@ -18,10 +18,11 @@ type Reader struct {
 	at   Pos    // of the next frame
 	skip uint64 // ReadOffset: frames before this offset are passed over
 
-	seg segment // frames [i, len) are next; data of frame i starts at start
-	i   int
-	pos uint32
-	buf []byte // the record as read
+	seg   segment // frames [i, len) are next; data of frame i starts at pos
+	i     int
+	pos   uint32
+	first Pos    // of frame 0
+	buf   []byte // the record as read
 
 	span   Pos // of the last record read from disk
 	inSpan bool
@@ -40,18 +41,56 @@ func (l *Log) Read(from Pos) (*Reader, error) {
 // contains the stream byte at off, or begins at or behind it: marks exactly at
 // off come first. Errors: ErrEvicted, *DamagedError.
 func (l *Log) ReadOffset(off uint64) (*Reader, error) {
-	if off < l.Oldest() {
-		return nil, ErrEvicted
-	}
-	at, err := l.seekOffset(off)
-	if err != nil {
+	r := &Reader{l: l}
+	if err := r.SeekOffset(off); err != nil {
 		return nil, err
 	}
-	if first := l.beginning(); at.Before(first) {
+	return r, nil
+}
+
+// SeekOffset moves the reader to where [Log.ReadOffset] places a new one. It reads
+// nothing from disk if off is within the record that was read last. Errors:
+// ErrEvicted, *DamagedError.
+func (r *Reader) SeekOffset(off uint64) error {
+	if r.l == nil {
+		return ErrClosed
+	}
+	if off < r.l.Oldest() {
+		return ErrEvicted
+	}
+	if r.holds(off) {
+		r.i, r.pos, r.at, r.skip = 0, 0, r.first, off
+		return nil
+	}
+	at, err := r.l.seekOffset(off)
+	if err != nil {
+		return err
+	}
+	if first := r.l.beginning(); at.Before(first) {
 		at = first // marks at the same offset are gone
 	}
-	return &Reader{l: l, at: at, skip: off}, nil
+	r.drop()
+	r.at, r.skip, r.inSpan = at, off, false
+	return nil
 }
+
+// holds says whether all frames that a reader at off begins with are loaded: those
+// at the first one's offset may have others in front of them.
+func (r *Reader) holds(off uint64) bool {
+	n := len(r.seg.frames)
+	if n == 0 || off <= r.first.Offset {
+		return false
+	}
+	last := &r.seg.frames[n-1]
+	size := last.end
+	if n > 1 {
+		size -= r.seg.frames[n-2].end
+	}
+	return off < last.offset+last.advance(size)
+}
+
+// drop forgets the frames that are loaded.
+func (r *Reader) drop() { r.seg.frames, r.i, r.pos = r.seg.frames[:0], 0, 0 }
 
 // Close releases the reader.
 func (r *Reader) Close() error {
@@ -103,7 +142,7 @@ func (r *Reader) pop() Frame {
 
 // fill loads the segment that holds the frame at r.at, or returns io.EOF.
 func (r *Reader) fill() error {
-	r.seg.frames, r.i, r.pos = r.seg.frames[:0], 0, 0
+	r.drop()
 	if r.at.Before(r.l.beginning()) {
 		return ErrEvicted
 	}
@@ -148,6 +187,7 @@ func (r *Reader) fillPending() (bool, error) {
 		}
 		start := m.end - uint32(len(data))
 		r.seg.data = r.seg.data[:0]
+		r.first = r.at
 		for ; i < uint64(len(c.frames)) && len(r.seg.data) < readAhead; i++ {
 			m, data := c.frame(int(i))
 			r.seg.data = append(r.seg.data, data...)
@@ -185,7 +225,7 @@ func (r *Reader) fillStored(it *pebble.Iterator) error {
 		r.seg.frames = r.seg.frames[:0]
 		return ErrPosition
 	}
-	r.i = int(n)
+	r.i, r.first = int(n), k.at
 	if n > 0 {
 		r.pos = r.seg.frames[n-1].end
 	}
@@ -237,7 +277,7 @@ func (r *Reader) next(it *pebble.Iterator) (dataKey, error) {
 // pass moves the reader behind the damage d, to the next record that can be
 // read, or to what is not durable yet.
 func (r *Reader) pass(d *DamagedError) {
-	r.i, r.seg.frames = 0, r.seg.frames[:0]
+	r.drop()
 	k, ok := dataKey{at: r.l.memoryStart()}, false // before the iterator, see seekOffset
 	_ = r.l.s.view(r.l.pane, func(it *pebble.Iterator) error {
 		if next, found := r.l.nextRecord(it, max(d.Offset, r.at.Offset), r.at.Seq); found {

@@ -2,9 +2,12 @@ package main_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"looptape/capture"
 )
@@ -162,37 +165,73 @@ func follow(lines []string) bool {
 	return true
 }
 
-// BenchmarkSince prints what reading costs: a poll that finds nothing, a hundred bytes
-// at the end of a short and of a long recording, and a megabyte of new text. Beside it
+// BenchmarkSince prints what reading costs, and of that what the daemon took of the
+// processors: a poll that finds nothing, a hundred bytes at the end of a short and of a
+// long recording, a megabyte of new text, and the screen at any offset. Beside them
 // stands a call that only asks what the pane is.
 func BenchmarkSince(b *testing.B) {
 	s := newServer(b)
 	c := s.client()
-	short := s.run(c, 80, 24, "/bin/sh", "-c", "seq 1 3000000")
-	long := s.run(c, 80, 24, "/bin/sh", "-c", "seq 1 30000000") // 260 MB, of which retain keeps most
-	for _, pane := range []string{short, long} {
+	record := func(script string) string {
+		session := call[struct{ Session string }](s, c, "session.create", obj{}).Session
+		pane := call[struct{ Pane string }](s, c, "window.create", obj{"session": session, "argv": []string{"/bin/sh", "-c", script}, "retain": 2 << 30}).Pane
 		s.until(c, pane, "exited", exited)
+		return pane
 	}
 	end := func(pane string) uint64 { return call[paneInfo](s, c, "pane.get", obj{"pane": pane}).Offset }
+	short, long := record("seq 1 150000"), record("seq 1 105000000") // 1 MB, 1 GB
+	last := end(long)
+	idle := s.run(c, 80, 24, "/bin/sh", "-c", "seq 1 1000; cat")
+	s.until(c, idle, "written", func(p paneInfo) bool { return p.Offset > 4000 })
 	for _, run := range []struct {
 		name   string
 		verb   string
-		params obj
+		params func() obj
 	}{
-		{"get", "pane.get", obj{"pane": short}},
-		{"empty", "pane.capture_since", obj{"pane": short, "since": end(short)}},
-		{"100-bytes-of-24-MB", "pane.capture_since", obj{"pane": short, "since": end(short) - 100}},
-		{"100-bytes-of-260-MB", "pane.capture_since", obj{"pane": long, "since": end(long) - 100}},
-		{"1-MB", "pane.capture_since", obj{"pane": long, "since": end(long) - 1<<20, "max_bytes": 2 << 20, "max_lines": 1 << 20}},
+		{"get", "pane.get", func() obj { return obj{"pane": short} }},
+		{"empty", "pane.capture_since", func() obj { return obj{"pane": idle, "since": end(idle)} }},
+		{"100-bytes-of-1-MB", "pane.capture_since", func() obj { return obj{"pane": short, "since": end(short) - 100} }},
+		{"100-bytes-of-1-GB", "pane.capture_since", func() obj { return obj{"pane": long, "since": last - 100} }},
+		{"1-MB", "pane.capture_since", func() obj {
+			return obj{"pane": long, "since": last - 1<<20, "max_bytes": 2 << 20, "max_lines": 1 << 20}
+		}},
+		{"at-of-1-GB", "pane.capture_at", func() obj { return obj{"pane": long, "offset": rand.Uint64N(last)} }},
 	} {
 		b.Run(run.name, func(b *testing.B) {
-			c.Call(s.ctx, run.verb, run.params) // the first read of an archive replays
+			params := run.params()
+			c.Call(s.ctx, run.verb, params) // the first read of an archive replays
+			slowest, before := time.Duration(0), s.processors()
 			b.ResetTimer()
 			for range b.N {
-				if _, err := c.Call(s.ctx, run.verb, run.params); err != nil {
+				if run.verb == "pane.capture_at" {
+					params = run.params()
+				}
+				began := time.Now()
+				if _, err := c.Call(s.ctx, run.verb, params); err != nil {
 					b.Fatal(err)
 				}
+				slowest = max(slowest, time.Since(began))
 			}
+			b.ReportMetric(float64(s.processors()-before)/float64(b.N), "daemon-cpu-ns/op")
+			b.ReportMetric(float64(slowest), "slowest-ns")
 		})
 	}
+}
+
+// processors is how long the daemon has had a processor.
+func (s *server) processors() time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, fields, _ := strings.Cut(string(stat), ") ")
+	var ticks time.Duration
+	for _, f := range strings.Fields(fields)[11:13] { // utime, stime
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		ticks += time.Duration(n)
+	}
+	return ticks * time.Second / 100 // USER_HZ
 }
