@@ -1,11 +1,10 @@
 package replay
 
-import "bytes"
-
 // Line is a logical line of the main screen: its text joined over soft wraps,
 // trailing blanks trimmed. Text is valid during the call only. Offset is behind
 // the last write to any of its rows. Runs are the styles of Text from the left, if
-// they were asked for (StyleLines); valid during the call too.
+// they were asked for (StyleLines); valid during the call too. Trailing blanks that
+// have a background or a line are part of Text then.
 type Line struct {
 	Text   []byte
 	Offset uint64
@@ -95,9 +94,8 @@ func (t *Terminal) emit(rows []*row, head, blank bool) {
 	if done {
 		return
 	}
-	text := bytes.TrimRight(o.line, " ")
-	if o.sink != nil && (len(text) > 0 || blank) {
-		o.report(text, offset)
+	if o.sink != nil {
+		o.report(offset, blank)
 	}
 }
 
@@ -134,7 +132,7 @@ func (t *Terminal) ReportFrom(since uint64) {
 func (t *Terminal) reportAgain(c *chunk, first, k int, since uint64) {
 	t.out.begin()
 	if _, offset := t.gather(c, first, k); t.out.sink != nil && offset >= since {
-		t.out.report(bytes.TrimRight(t.out.line, " "), offset)
+		t.out.report(offset, true)
 	}
 }
 
@@ -242,6 +240,6 @@ func (t *Terminal) reportLine(c *chunk, k int) {
 	t.out.begin()
 	done, offset := t.gather(c, first, k)
 	if t.out.sink != nil && !done {
-		t.out.report(bytes.TrimRight(t.out.line, " "), offset)
+		t.out.report(offset, true)
 	}
 }

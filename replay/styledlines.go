@@ -1,6 +1,10 @@
 package replay
 
-import "looptape/checkpoint"
+import (
+	"bytes"
+
+	"looptape/checkpoint"
+)
 
 // Style is what a stretch of text looks like. Attrs are those of package checkpoint;
 // Link is the URI of a hyperlink (OSC 8) as the program gave it, "" for none.
@@ -38,21 +42,38 @@ func (s *style) public() Style {
 // begin readies the scratch of the sink for a line.
 func (o *output) begin() { o.line, o.runs = o.line[:0], o.runs[:0] }
 
-// report gives the sink a line, the text of which is the beginning of the scratch.
-func (o *output) report(text []byte, offset uint64) {
-	l := Line{Text: text, Offset: offset}
+// report gives the sink the line in the scratch, up to the last column that shows
+// something. One that shows nothing is reported only if blank.
+func (o *output) report(offset uint64, blank bool) {
+	l := Line{Text: bytes.TrimRight(o.line, " "), Offset: offset}
 	if o.styled {
-		n := len(text)
-		for i := range o.runs {
-			o.runs[i].Len = min(o.runs[i].Len, n)
-			if n -= o.runs[i].Len; n == 0 {
-				o.runs = o.runs[:i+1]
-				break
-			}
-		}
-		l.Runs = o.runs
+		l.Text, l.Runs = trimRuns(o.line, o.runs)
 	}
-	o.sink(l)
+	if len(l.Text) > 0 || blank {
+		o.sink(l)
+	}
+}
+
+// trimRuns takes trailing blanks away that look like nothing.
+func trimRuns(text []byte, runs []Run) ([]byte, []Run) {
+	for len(runs) > 0 {
+		last := &runs[len(runs)-1]
+		if last.Style.showsBlanks() {
+			break
+		}
+		from := len(text) - last.Len
+		last.Len = len(bytes.TrimRight(text[from:], " "))
+		if text = text[:from+last.Len]; last.Len > 0 {
+			break
+		}
+		runs = runs[:len(runs)-1]
+	}
+	return text, runs
+}
+
+// showsBlanks says whether a blank in style s looks unlike none.
+func (s *Style) showsBlanks() bool {
+	return s.Bg != 0 || s.Attrs&(checkpoint.Inverse|checkpoint.Strike|checkpoint.Overline|checkpoint.UnderlineMask) != 0
 }
 
 // extendRuns makes the next n bytes of the text have style s.

@@ -3,6 +3,7 @@ package replay_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -90,13 +91,58 @@ func TestStyledLines(t *testing.T) {
 	}
 }
 
+// erased are blanks that a line was given by a wrap at the foot of the screen: they
+// have the background of the text that wrapped (xterm's bce).
+var erased = regexp.MustCompile(`(x0,0,0,0,;)( 0,10000c8,0,0,;)+$`)
+
 func sameLines(t *testing.T, seed uint64, got, want []string) {
 	t.Helper()
+	for i := range got {
+		got[i] = erased.ReplaceAllString(got[i], "$1")
+	}
 	for len(got) > len(want) && got[len(got)-1] == "" {
 		got = got[:len(got)-1]
 	}
 	if a, b := strings.Join(got, "\n"), strings.Join(want, "\n"); a != b {
 		t.Fatalf("page %d:\n%s\nnot\n%s", seed, a, b)
+	}
+}
+
+// TestShownBlanks: blanks at the end of a line are part of it where they can be seen,
+// on the screen and in the history.
+func TestShownBlanks(t *testing.T) {
+	blue := replay.Style{Bg: checkpoint.ColorIndexed | 4}
+	under := replay.Style{Attrs: 1 << checkpoint.UnderlineShift}
+	var in, want []string
+	for line, looks := range map[string]string{
+		"x  ":                        describe("x", replay.Style{}),
+		"\x1b[1;31m  ":               "",
+		"\x1b[44m  ":                 describe("  ", blue),
+		"\x1b[44m  \x1b[m  \x1b[1m ": describe("  ", blue),
+		"x\x1b[m  \x1b[4m  ":         describe("x  ", replay.Style{}) + describe("  ", under),
+		"\x1b[44mbar\x1b[K":          describe("bar       ", blue),
+		"x\x1b[44m\x1b[3X\x1b[9Gy":   describe("x", replay.Style{}) + describe("   ", blue) + describe("    ", replay.Style{}) + describe("y", blue),
+		"12345678\x1b[44m  ":         describe("12345678", replay.Style{}) + describe("  ", blue),
+	} {
+		in, want = append(in, line+"\x1b[m\r\n"), append(want, looks)
+	}
+	for _, rows := range []int{1, 4, 30} {
+		term := replay.New(10, rows, 100)
+		term.StyleLines(true)
+		var got []string
+		term.SetLineSink(func(l replay.Line) {
+			line, text := "", string(l.Text)
+			for _, run := range l.Runs {
+				line += describe(text[:run.Len], run.Style)
+				text = text[run.Len:]
+			}
+			got = append(got, line+text)
+		})
+		term.Feed([]byte(strings.Join(in, "") + "end"))
+		term.FlushLines()
+		if a, b := strings.Join(got, "\n"), strings.Join(append(want, describe("end", replay.Style{})), "\n"); a != b {
+			t.Errorf("%d rows:\n%s\nnot\n%s", rows, a, b)
+		}
 	}
 }
 
