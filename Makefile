@@ -42,10 +42,11 @@ crash: tools ## kill -9 the daemon 200 times
 bench: ## benchmarks, as ratios
 	$(GO) test -run '^$$' -bench . ./...
 
-conformance: ## the terminal against xterm.js and tmux, agreement by group
-	@sh .ci/tools node npm tmux
+conformance: ## the terminal against xterm.js and tmux, agreement by group; pages in a browser
+	@sh .ci/tools node npm tmux chromium
 	$(GO) test -tags conformance -run TestConformance -v -count=1 -timeout 30m ./replay
 	$(GO) test -tags conformance -run TestConformanceAttach -v -count=1 ./cmd/looptape
+	$(GO) test -tags conformance -run TestHostileBrowser -v -count=1 ./capture
 
 demo: tools build ## the whole story on a real program, in under a minute
 	@sh demo.sh bin/looptape
