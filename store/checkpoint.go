@@ -63,6 +63,57 @@ func (l *Log) Checkpoints(from Pos) iter.Seq2[Checkpoint, error] {
 	}
 }
 
+// CheckpointsBack yields the checkpoints at or before at, the last one first, up to
+// the full one that begins their span. An error, of those of Checkpoint, is yielded
+// last. While it runs, nothing else may be asked of the store.
+func (l *Log) CheckpointsBack(at Pos) iter.Seq2[Checkpoint, error] {
+	return func(yield func(Checkpoint, error) bool) {
+		at.Seq = min(at.Seq, math.MaxUint64-1)
+		for cp, ok := l.pendingBefore(at, false); ok; cp, ok = l.pendingBefore(at, false) {
+			if !yield(cp, nil) || cp.Full {
+				return
+			}
+			at = Pos{cp.Offset, cp.Seq - 1}
+		}
+		err := l.s.view(l.pane, func(it *pebble.Iterator) error { return l.storedBack(it, at, yield) })
+		if err != nil && at.Offset < l.Oldest() {
+			err = ErrEvicted
+		}
+		if err != nil {
+			yield(Checkpoint{}, err)
+		}
+	}
+}
+
+// storedBack is CheckpointsBack for what is on disk. Stepping back reads each record
+// once, where a seek would read the one before as well.
+func (l *Log) storedBack(it *pebble.Iterator, at Pos, yield func(Checkpoint, error) bool) error {
+	span, err := l.spanAt(it, at)
+	if err != nil {
+		return err
+	}
+	hi := dataKey{l.pane, span, classDelta, Pos{at.Offset, at.Seq + 1}}
+	for ok := it.SeekLT(hi.encode()); ; ok = it.Prev() {
+		if !ok {
+			return l.notFound(it, span)
+		}
+		k, err := decodeDataKey(it.Key())
+		if err == nil && k.span != span {
+			err = errMissing
+		}
+		if err != nil {
+			return &DamagedError{l.pane, span.Offset, err}
+		}
+		cp, err := l.readCheckpoint(it, k)
+		if err != nil {
+			return err
+		}
+		if !yield(cp, nil) || cp.Full {
+			return nil
+		}
+	}
+}
+
 // checkpoint is the last checkpoint, or the last full one, at or before at.
 func (l *Log) checkpoint(at Pos, full bool) (Checkpoint, error) {
 	at.Seq = min(at.Seq, math.MaxUint64-1) // there is no position behind the last one

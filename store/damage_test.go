@@ -145,6 +145,16 @@ func TestDamagedCheckpoint(t *testing.T) {
 	if cp, err := l.Checkpoint(l.End()); err != nil || string(cp.Blob) != "second" {
 		t.Error(cp, err)
 	}
+	for cp, err := range l.CheckpointsBack(Pos{5000, 5}) {
+		if !errors.As(err, &d) || d.Pane != 1 || d.Offset != 0 || cp.Blob != nil {
+			t.Error(cp, err)
+		}
+	}
+	for cp, err := range l.CheckpointsBack(l.End()) { // a full one needs none before it
+		if err != nil || string(cp.Blob) != "second" {
+			t.Error(cp, err)
+		}
+	}
 	var blobs []string
 	for cp, err := range l.Checkpoints(Pos{}) {
 		if err != nil && !errors.As(err, &d) {

@@ -160,6 +160,38 @@ func (m *model) verifyCheckpoints(l *Log, end Pos) error {
 	if n < len(want) && want[n].Pos != end {
 		return fmt.Errorf("pane %d: checkpoint %v is missing", m.pane, want[n].Pos)
 	}
+	if n == 0 {
+		return nil
+	}
+	if err := m.verifyBack(l, want[:n], end); err != nil {
+		return err
+	}
+	half := want[n/2].Pos
+	for n > 0 && half.Before(want[n-1].Pos) {
+		n--
+	}
+	return m.verifyBack(l, want[:n], half)
+}
+
+// verifyBack checks that CheckpointsBack yields the last of want first, and so on up
+// to one that is full.
+func (m *model) verifyBack(l *Log, want []Checkpoint, at Pos) error {
+	full := false
+	for cp, err := range l.CheckpointsBack(at) {
+		n := len(want) - 1
+		switch {
+		case err != nil:
+			return fmt.Errorf("pane %d: back from %v: %w", m.pane, at, err)
+		case n < 0 || full:
+			return fmt.Errorf("pane %d: back from %v: checkpoint %v too many", m.pane, at, cp.Pos)
+		case cp.Pos != want[n].Pos || cp.Full != want[n].Full || cp.Pos != l.End() && !bytes.Equal(cp.Blob, want[n].Blob):
+			return fmt.Errorf("pane %d: back from %v: checkpoint %v (full %v), want %v", m.pane, at, cp.Pos, cp.Full, want[n].Pos)
+		}
+		want, full = want[:n], cp.Full
+	}
+	if !full {
+		return fmt.Errorf("pane %d: back from %v: no full checkpoint", m.pane, at)
+	}
 	return nil
 }
 

@@ -200,7 +200,7 @@ func (s *segment) decode(b []byte) error {
 	return nil
 }
 
-// decodeCheckpoint reads a whole checkpoint record; the blob is a copy.
+// decodeCheckpoint reads a whole checkpoint record; the blob shares no memory with b.
 func decodeCheckpoint(b []byte) (header, []byte, error) {
 	h, err := decodeHeader(b)
 	if err != nil {
@@ -213,5 +213,8 @@ func decodeCheckpoint(b []byte) (header, []byte, error) {
 	if err != nil {
 		return h, nil, err
 	}
-	return h, append([]byte(nil), p...), nil
+	if h.codec == codecStored {
+		p = append([]byte(nil), p...)
+	}
+	return h, p, nil
 }
