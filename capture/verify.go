@@ -235,7 +235,7 @@ func Unopened(pane string, damaged *store.DamagedError, report func(VerifyItem) 
 func compare(cp store.Checkpoint, state *checkpoint.State, t *replay.Terminal) (string, error) {
 	want := t.State()
 	if !cp.Full {
-		if err := state.Complete(want); err != nil {
+		if err := state.Complete(t.State()); err != nil {
 			return "it does not continue the rows before it", nil
 		}
 	}

@@ -36,7 +36,7 @@ func openVerified(t *testing.T, dir string) *store.Store {
 	return st
 }
 
-// recordVerified records pane 7 in dir: lines that do not compress. spoil may
+// recordVerified records pane 7 in dir: coloured lines that do not compress. spoil may
 // change the state that becomes checkpoint number i.
 func recordVerified(t *testing.T, dir string, spoil func(i int, s *checkpoint.State)) {
 	t.Helper()
@@ -65,7 +65,7 @@ func recordVerified(t *testing.T, dir string, spoil func(i int, s *checkpoint.St
 		}
 		frame := make([]byte, 0, verifyFrame+80)
 		for len(frame) < verifyFrame {
-			frame = fmt.Appendf(frame, "%016x%016x%016x\r\n", r.Uint64(), r.Uint64(), r.Uint64())
+			frame = fmt.Appendf(frame, "%016x\x1b[3%dm%016x\x1b[m%016x\r\n", r.Uint64(), r.IntN(8), r.Uint64(), r.Uint64())
 		}
 		frame = append(frame[:verifyFrame-2], "\r\n"...)
 		log.Append(store.Output, store.Time{}, frame)

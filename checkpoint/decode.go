@@ -71,6 +71,7 @@ type decoder struct {
 	b       []byte
 	bad     bool
 	version uint16 // of the encoding
+	spare   []Run  // room for the runs of the next rows
 }
 
 func (d *decoder) fail() {
@@ -79,6 +80,16 @@ func (d *decoder) fail() {
 }
 
 func (d *decoder) uv() uint64 {
+	if len(d.b) > 0 && d.b[0] < 0x80 {
+		v := d.b[0]
+		d.b = d.b[1:]
+		return uint64(v)
+	}
+	return d.longUV()
+}
+
+// longUV is uv for more than one byte.
+func (d *decoder) longUV() uint64 {
 	v, n := binary.Uvarint(d.b)
 	if n <= 0 {
 		d.fail()
@@ -110,6 +121,16 @@ func (d *decoder) upTo(limit uint64) uint64 {
 
 func (d *decoder) num() int    { return int(d.upTo(math.MaxInt32)) }
 func (d *decoder) u32() uint32 { return uint32(d.upTo(math.MaxUint32)) }
+
+// s32 reads an sv of 32 bits.
+func (d *decoder) s32() int32 {
+	v := d.sv()
+	if v < math.MinInt32 || v > math.MaxInt32 {
+		d.fail()
+		return 0
+	}
+	return int32(v)
+}
 
 // count reads the length of a list whose elements take at least size bytes each.
 func (d *decoder) count(size int) int {
@@ -164,13 +185,13 @@ func (d *decoder) record(kind byte, s *State) {
 	case 'T':
 		d.terminal(s)
 	case 'L':
-		for range d.count(2) {
-			s.Links = append(s.Links, Link{d.str(), d.str()})
-		}
+		d.links(s)
 	case 'S':
-		for range d.count(5) {
-			s.Styles = append(s.Styles, Style{Color(d.u32()), Color(d.u32()), Color(d.u32()),
-				uint16(d.upTo(math.MaxUint16)), d.num()})
+		if n := d.count(5); n > 0 {
+			s.Styles = make([]Style, n)
+		}
+		for i := range s.Styles {
+			s.Styles[i] = Style{Color(d.u32()), Color(d.u32()), Color(d.u32()), uint16(d.upTo(math.MaxUint16)), d.num()}
 		}
 	case 'C':
 		d.cursor(s)
@@ -203,6 +224,24 @@ func (d *decoder) record(kind byte, s *State) {
 	}
 }
 
+// links reads the links. They all share one string: there may be very many.
+func (d *decoder) links(s *State) {
+	n := d.count(2)
+	if n == 0 {
+		return
+	}
+	s.Links = make([]Link, n)
+	text := string(d.b)
+	part := func() string {
+		b := d.bytes()
+		end := len(text) - len(d.b)
+		return text[end-len(b) : end]
+	}
+	for i := range s.Links {
+		s.Links[i] = Link{part(), part()}
+	}
+}
+
 func (d *decoder) terminal(s *State) {
 	s.Semantics = d.u32()
 	s.Widths = d.str()
@@ -220,6 +259,9 @@ func (d *decoder) terminal(s *State) {
 	s.Modes.ModifyOtherKeys = d.byte()
 	if d.version >= 2 {
 		s.Clock.Generation = d.u32()
+	}
+	if d.version >= 3 {
+		s.LinkRoom = int(d.s32())
 	}
 }
 
@@ -276,7 +318,10 @@ func (d *decoder) rows() []Row {
 		r.Written = last
 		r.Text = d.bytes()
 		if k := d.count(2); k > 0 {
-			r.Runs = make([]Run, k)
+			if k > len(d.spare) {
+				d.spare = make([]Run, max(k, min(1024, len(d.b)/2)))
+			}
+			r.Runs, d.spare = d.spare[:k:k], d.spare[k:]
 			for j := range r.Runs {
 				r.Runs[j] = Run{d.num(), d.num()}
 			}
@@ -294,11 +339,7 @@ func (d *decoder) lexer(l *Lexer) {
 	l.Prefix = d.byte()
 	l.Inter = d.bytes()
 	for range d.count(1) {
-		v := d.sv()
-		if v < math.MinInt32 || v > math.MaxInt32 {
-			d.fail()
-		}
-		l.Params = append(l.Params, int32(v))
+		l.Params = append(l.Params, d.s32())
 	}
 	l.Colons = d.u32()
 	l.Data = d.bytes()

@@ -25,8 +25,8 @@ import (
 //	'T' terminal  semantics uv, widths str, cols uv, rows uv, scrollback uv,
 //	              offset uv, work uv, epoch uv, on-alternate bool,
 //	              region top uv, bottom uv, mode bits uv, saved bits uv,
-//	              modify-other-keys byte, generation uv (not in version 1, where
-//	              it is 0)
+//	              modify-other-keys byte, generation uv (from version 2 on,
+//	              before that 0), link room sv (from version 3 on, before 0)
 //	'L' links     list of: id str, URI str
 //	'S' styles    list of: fg uv, bg uv, underline uv, attributes uv, link uv
 //	'C' cursor    x uv, y uv, pending bool, pen uv, charsets, shape byte,
@@ -47,7 +47,7 @@ import (
 // list of runs: bytes uv, style uv.
 const (
 	Magic   = "\x89LTC"
-	Version = 2
+	Version = 3
 
 	headerSize = 16
 	checkSize  = 4
@@ -180,6 +180,7 @@ func (e *encoder) terminal(s *State) {
 	e.uv(s.Modes.SavedBits)
 	e.byte(s.Modes.ModifyOtherKeys)
 	e.uv(uint64(s.Clock.Generation))
+	e.sv(int64(s.LinkRoom))
 }
 
 func (e *encoder) charsets(c *Charsets) {

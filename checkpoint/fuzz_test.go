@@ -11,7 +11,8 @@ import (
 // decodable hands add the encodings to start from, and parts of them.
 func decodable(f *testing.F, add func([]byte)) {
 	add(golden(f, "v1.golden"))
-	b := golden(f, "v2.golden")
+	add(golden(f, "v2.golden"))
+	b := golden(f, "v3.golden")
 	add(b)
 	add(checkpoint.Encode(nil, &checkpoint.State{}))
 	for n := 0; n < len(b); n += 13 {
@@ -56,7 +57,7 @@ func FuzzDecode(f *testing.F) {
 // that the fields themselves are fuzzed.
 func FuzzDecodeSealed(f *testing.F) {
 	decodable(f, func(b []byte) { f.Add(b) })
-	b := golden(f, "v2.golden")
+	b := golden(f, "v3.golden")
 	for i := 16; i < len(b)-4; i++ {
 		for _, v := range []byte{0, 0x7f, 0x80, 0xff} {
 			bad := bytes.Clone(b)

@@ -14,7 +14,7 @@ import (
 	"looptape/checkpoint"
 )
 
-// goldenState is the State that testdata/v2.golden writes out: something in
+// goldenState is the State that testdata/v3.golden writes out: something in
 // every field of every record.
 func goldenState() *checkpoint.State {
 	return &checkpoint.State{
@@ -22,6 +22,7 @@ func goldenState() *checkpoint.State {
 		Widths:    "w/1",
 		Size:      checkpoint.Size{Cols: 200, Rows: 2, Scrollback: 10000},
 		Clock:     checkpoint.Clock{Offset: 70000, Work: 90000, Epoch: 5, Generation: 300},
+		LinkRoom:  -300,
 		OnAlt:     true,
 		Region:    checkpoint.Region{Top: 0, Bottom: 1},
 		Modes:     checkpoint.Modes{Bits: 0x8001, SavedBits: 1, ModifyOtherKeys: 2},
@@ -77,16 +78,16 @@ func golden(tb testing.TB, name string) []byte {
 	return b
 }
 
-// TestGolden: version 2 reads and is written as its drawing says.
+// TestGolden: version 3 reads and is written as its drawing says.
 func TestGolden(t *testing.T) {
-	want := golden(t, "v2.golden")
+	want := golden(t, "v3.golden")
 	got := checkpoint.Encode(nil, goldenState())
 	if !bytes.Equal(got, want) {
 		i := 0
 		for i < min(len(got), len(want)) && got[i] == want[i] {
 			i++
 		}
-		t.Errorf("Encode differs from v2.golden at byte %d of %d (%d in the file):\n got %x\nwant %x",
+		t.Errorf("Encode differs from v3.golden at byte %d of %d (%d in the file):\n got %x\nwant %x",
 			i, len(got), len(want), got[i:min(len(got), i+16)], want[i:min(len(want), i+16)])
 	}
 	s, err := checkpoint.Decode(want)
@@ -94,27 +95,33 @@ func TestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(s, goldenState()) {
-		t.Errorf("Decode of v2.golden:\n got %+v\nwant %+v", s, goldenState())
+		t.Errorf("Decode of v3.golden:\n got %+v\nwant %+v", s, goldenState())
 	}
 }
 
-// TestVersion1: what version 1 wrote is read; there were no generations then.
-func TestVersion1(t *testing.T) {
+// TestEarlierVersions: what versions 1 and 2 wrote is read. There were no generations
+// in the first, and no link room in either.
+func TestEarlierVersions(t *testing.T) {
 	want := goldenState()
-	want.Clock.Generation = 0
-	s, err := checkpoint.Decode(golden(t, "v1.golden"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(s, want) {
-		t.Errorf("Decode of v1.golden:\n got %+v\nwant %+v", s, want)
+	for _, name := range []string{"v2.golden", "v1.golden"} {
+		want.LinkRoom = 0
+		if name == "v1.golden" {
+			want.Clock.Generation = 0
+		}
+		s, err := checkpoint.Decode(golden(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(s, want) {
+			t.Errorf("Decode of %s:\n got %+v\nwant %+v", name, s, want)
+		}
 	}
 }
 
 // TestEncodeAppends: what is in dst stays.
 func TestEncodeAppends(t *testing.T) {
 	b := checkpoint.Encode([]byte("before"), goldenState())
-	if !bytes.Equal(b, append([]byte("before"), golden(t, "v2.golden")...)) {
+	if !bytes.Equal(b, append([]byte("before"), golden(t, "v3.golden")...)) {
 		t.Error("Encode does not append")
 	}
 }
@@ -130,7 +137,7 @@ func TestEmpty(t *testing.T) {
 
 // TestTruncated: no prefix is a checkpoint, and each is told from damage.
 func TestTruncated(t *testing.T) {
-	for _, name := range []string{"v1.golden", "v2.golden"} {
+	for _, name := range []string{"v1.golden", "v2.golden", "v3.golden"} {
 		b := golden(t, name)
 		for n := range len(b) {
 			s, err := checkpoint.Decode(b[:n])
@@ -145,8 +152,9 @@ func TestTruncated(t *testing.T) {
 // "not ours", elsewhere damage (or a torn end, where a length grew), and never
 // a newer version: the version is under the header's checksum.
 func TestFlipped(t *testing.T) {
-	flipped(t, golden(t, "v1.golden"))
-	flipped(t, golden(t, "v2.golden"))
+	for _, name := range []string{"v1.golden", "v2.golden", "v3.golden"} {
+		flipped(t, golden(t, name))
+	}
 }
 
 func flipped(t *testing.T, b []byte) {
@@ -181,7 +189,7 @@ func seal(b []byte) []byte {
 // TestVersions: a later version is told as such whatever follows its header,
 // and version 0 never was.
 func TestVersions(t *testing.T) {
-	b := golden(t, "v2.golden")
+	b := golden(t, "v3.golden")
 	for _, version := range []uint16{checkpoint.Version + 1, 255, 256, 65535} {
 		newer := bytes.Clone(b)
 		binary.LittleEndian.PutUint16(newer[4:], version)
@@ -206,7 +214,7 @@ func TestVersions(t *testing.T) {
 // TestTrailing: nothing may follow, neither behind the checksum nor inside a
 // record or behind the last one.
 func TestTrailing(t *testing.T) {
-	b := golden(t, "v2.golden")
+	b := golden(t, "v3.golden")
 	for name, bad := range map[string][]byte{
 		"behind the end":         append(bytes.Clone(b), 0),
 		"behind the last record": seal(append(bytes.Clone(b[:len(b)-4]), 0, 0, 0, 0, 0)),
@@ -244,7 +252,7 @@ func longerRecord(b []byte, kind byte) []byte {
 // TestRecords: a record that is missing, twice there, out of its place or of
 // an unknown kind is damage.
 func TestRecords(t *testing.T) {
-	b := golden(t, "v2.golden")
+	b := golden(t, "v3.golden")
 	kinds, start, size := records(b)
 	if kinds != "TLSCHMABNPX" {
 		t.Fatalf("records %q", kinds)
@@ -271,7 +279,7 @@ func TestRecords(t *testing.T) {
 // TestOverLimit: lengths and counts that promise more than is there are damage
 // before anything is allocated for them.
 func TestOverLimit(t *testing.T) {
-	b := golden(t, "v2.golden")
+	b := golden(t, "v3.golden")
 	_, start, size := records(b)
 	for i := range start {
 		_, k := binary.Uvarint(b[start[i]+1:])

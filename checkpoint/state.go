@@ -21,6 +21,10 @@ type State struct {
 	Palette   []PaletteEntry // colours set by OSC 4 and 10..12, ascending by Index
 	Text      TextState
 	Lexer     Lexer
+
+	// LinkRoom is how many hyperlinks may still begin before those on the screens are
+	// counted again; below 0, how many are refused before that.
+	LinkRoom int
 }
 
 // Size is the geometry: columns, rows, and history rows kept.
