@@ -97,8 +97,10 @@ func (t *Terminal) fastLines(p []byte, at int) int {
 	t.cur.x = f.col
 	t.reportSince(from)
 	h.evict()
-	if t.batch.wait = 0; f.lines < 2*t.rows {
-		t.batch.wait = batchWait
+	if f.lines >= 2*t.rows {
+		t.batch.wait = 0
+	} else {
+		t.batch.wait = min(max(2*t.batch.wait, batchWait), batchMax)
 	}
 	t.batch.next = at + done + t.batch.wait
 	return done
@@ -119,18 +121,20 @@ type fast struct {
 	class   class  // of the last code point, if a cluster can go on there
 	style   uint32 // local number of the style since text[styled]
 	styled  int
+	runs    runCounter // of the current row
+
+	plainRun bool // the last of them is of the default style
 }
 
 // lift moves the rows of the screen but the blank last one into the history.
 func (f *fast) lift() bool {
 	t, h := f.t, f.h
 	for _, r := range t.main.rows[:t.rows-1] {
-		if h.open && h.lineLen >= MaxLine/2 {
-			return false
+		if h.open && h.lineLen >= MaxLine/2 || r.styled && h.links+t.tab.linkBytes(r) > h.linkBudget {
+			return false // rows that go meanwhile may make room for its links
 		}
 		c := h.begin(r.written, r.used)
-		width, flags := t.tab.pack(h, c, r, t.cols)
-		h.finish(c, width, flags)
+		h.finish(t.tab.pack(h, c, r, t.cols))
 	}
 	return true
 }
@@ -163,6 +167,7 @@ func (f *fast) line(p []byte, i int) int {
 		i += n
 		if p[i-1] == '\n' {
 			f.finish(0)
+			t.work += t.scrollWork()
 			f.written = f.base + uint64(i)
 			return i - start
 		}
@@ -181,7 +186,7 @@ func (f *fast) plain(p []byte, i int) int {
 	if f.col != 0 || f.t.cur.pen != (style{}) {
 		return 0
 	}
-	start := i
+	start, work := i, workReturn+f.t.scrollWork()
 	c := h.last()
 	for i < len(p) {
 		n := asciiRun(p[i:])
@@ -204,6 +209,7 @@ func (f *fast) plain(p []byte, i int) int {
 		h.end++
 		h.lineLen = n
 		h.bytes += n
+		f.t.work += work
 		f.lines++
 		i = end + 2
 		f.written = f.base + uint64(i)
@@ -237,12 +243,14 @@ func (f *fast) step(p []byte, at int) int {
 			return 0
 		}
 		f.col = 0
+		t.work += uint64(n) * workReturn
 		return n + 1
 	case b == '\t':
 		if f.col >= t.cols-1 {
 			return 0
 		}
 		x := t.tabs.next(f.col)
+		t.work += workControl + tabWork(f.col, x)
 		f.skip(x - f.col)
 		f.col = x
 		f.class = 0
@@ -328,9 +336,9 @@ func (f *fast) runes(p []byte, at int) int {
 		f.col += w
 		f.class = k
 		i += size
+		f.t.work += workHigh
 		f.written = f.base + uint64(at+i)
 	}
-	f.t.work += uint64(i) * workHigh
 	return i
 }
 
@@ -349,7 +357,7 @@ func (f *fast) wrap() bool {
 		return false
 	}
 	f.finish(packedWrapped)
-	f.t.work += workLine
+	f.t.work += f.t.wrapWork() + f.t.scrollWork()
 	h.begin(f.written, f.t.cols)
 	f.col = 0
 	f.beginRow()
@@ -358,7 +366,7 @@ func (f *fast) wrap() bool {
 
 func (f *fast) beginRow() {
 	f.ascii, f.voids, f.opens, f.class = true, false, false, 0
-	f.style, f.styled = 0, len(f.c.text)
+	f.style, f.styled, f.runs, f.plainRun = 0, len(f.c.text), runCounter{}, false
 	f.restyle()
 }
 
@@ -375,6 +383,9 @@ func (f *fast) finish(flags uint8) {
 	if f.style != 0 {
 		f.run()
 	}
+	if f.plainRun {
+		f.runs = c.trimRuns()
+	}
 	if f.ascii {
 		flags |= packedASCII
 	}
@@ -387,7 +398,7 @@ func (f *fast) finish(flags uint8) {
 		width = columns(text)
 	}
 	row.written = f.written
-	f.h.finish(c, width, flags|f.voidFlag(text))
+	f.h.finish(c, width, flags|f.voidFlag(text), loadOf(f.runs.n))
 }
 
 func (f *fast) voidFlag(text []byte) uint8 {
@@ -402,7 +413,7 @@ func (f *fast) restyle() {
 	t := f.t
 	var n uint32
 	if t.cur.pen != (style{}) {
-		n = f.h.localStyle(f.c, &t.tab, uint32(t.penCell()>>cellStyle))
+		n = f.h.hints.find(f.c, t.tab.styles.list, uint32(t.penCell()>>cellStyle))
 	}
 	f.restyleTo(n)
 }
@@ -421,6 +432,8 @@ func (f *fast) run() {
 	if n := len(c.text) - f.styled; n > 0 {
 		c.runs = binary.AppendUvarint(c.runs, uint64(n))
 		c.runs = binary.AppendUvarint(c.runs, uint64(f.style))
+		f.runs.add(&c.styles[f.style])
+		f.plainRun = f.style == 0
 	}
 	f.styled = len(c.text)
 }

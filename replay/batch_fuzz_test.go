@@ -70,7 +70,7 @@ var batchPieces = [...]string{
 	"a", "word ", "  ", "0123456789abcdef", "\t", "\t\t", "é", "漢", "字漢", "e\u0301", "\u0301", "👨\u200d👩\u200d👧", "🇩🇪", "\u200d",
 	"\x1b[m", "\x1b[1;31m", "\x1b[38;5;208m", "\x1b[48;2;1;2;3m", "\x1b[0;7m", "\x1b[38:2::9:8:7m", "\x1b[K", "\x1b[0K", "\x1b[2K", "\x1b[1K",
 	"\r", "\r\x1b[K", "\b", "\x07", "\x1b[C", "\x1b[5D", "\x1b[A", "\x1b[H", "\x1b7", "\x1b8", "\x0e", "\x0f", "\x1b(0", "\x1b(B",
-	"\x1b]0;t\x07", "\x1b]8;;http://x.example\x07", "\x1b]8;;\x07", "\x1b]133;A\x07", "\x1b[c", "\x1b[6n", "\x1b[3b", "\x1b[?7l", "\x1b[?7h",
+	"\x1b]0;t\x07", "\x1b]8;;http://x.example\x07", "\x1b]8;;http://x.example\x07", "\x1b]8;id=1;http://y.example\x07", "\x1b]8;;\x07", "\x1b]133;A\x07", "\x1b[c", "\x1b[6n", "\x1b[3b", "\x1b[?7l", "\x1b[?7h",
 	"\x1b[4h", "\x1b[4l", "\x1b[2;4r", "\x1b[r", "\x1b[?1049h", "\x1b[?1049l", "\x1b[2J", "\x1b[3J", "\x1b[S", "\x1b[L", "\xff", "\xe6\xbc", "\x9b",
 	"\x00", "\x7f", "\u0085", "\x1b", "\x1b[", "\x1b[3", "\x18", "\v", "\f", "\x1bM", "\x1bE", "\x1bH", "\x1b[3g", "\x1b[20h", "\x1b[20l", "\x1bc", "\x1b[!p",
 	"\x1b[44m\x1b[K", "\x1b[49m", "\n", "\n\n", "\r\n\r\n",
@@ -102,23 +102,32 @@ func runBatch(tb testing.TB, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	cols, rows := 1+r.IntN(90), 1+r.IntN(8)
 	w := newTwin(cols, rows, []int{0, 3, 50, 5000}[r.IntN(4)])
+	budget := []int{w.t[0].hist.budget, w.t[0].hist.budget, 20000, 3000, 300}[r.IntN(5)]
+	links := []int{MaxLinkBytes, 2000, 300}[r.IntN(3)]
+	for i := range w.t {
+		w.t[i].hist.budget, w.t[i].hist.linkBudget = budget, links
+	}
 	in := batchStream(r, 30+r.IntN(300), []int{100, 99, 95, 60}[r.IntN(4)])
 	piece := []int{len(in), 4096, 700, 100}[r.IntN(4)]
 	for p := range slices.Chunk(in, piece) {
 		w.feed(p)
-		switch r.IntN(12) {
+		switch n := r.IntN(14); n {
 		case 0:
 			cols, rows = 1+r.IntN(90), 1+r.IntN(8)
 			w.t[0].Resize(cols, rows)
 			w.t[1].Resize(cols, rows)
-		case 1:
+		case 1, 2, 3:
 			w.check(tb, in)
 			for i := range w.t {
+				if n == i+1 {
+					continue // the other one was never anything else
+				}
 				t, err := Restore(w.t[i].State())
 				if err != nil {
 					tb.Fatal(err)
 				}
 				w.t[i] = t
+				w.t[i].hist.budget, w.t[i].hist.linkBudget = budget, links
 				w.listen(i)
 			}
 			w.t[1].batch.off = true

@@ -31,13 +31,22 @@ const (
 func (c cell) blank() bool { return c == 0 || c == spacer }
 
 // link is an interned hyperlink.
-type link struct{ id, uri string }
+type link struct {
+	linkKey
+	number uint64 // tells it from others, as a rule
+}
 
+type linkKey struct{ id, uri string }
+
+// linkBytes is what a link takes besides its texts.
+const linkBytes = 48
+
+// size is what l counts towards MaxLinkBytes.
 func (l *link) size() int {
 	if l == nil {
 		return 0
 	}
-	return len(l.id) + len(l.uri)
+	return len(l.id) + len(l.uri) + linkBytes
 }
 
 // style is the look of a cell; comparable, so that it can be interned.
@@ -51,60 +60,39 @@ type style struct {
 // is the default style. What no cell uses any longer is dropped by compact, so
 // the tables are bounded by the number of cells.
 type table struct {
-	styles   []style
-	styleNum map[style]uint32
-	recent   [64]recentStyle
+	styles   styleSet
 	clusters []string
 	clustNum map[string]uint32
-	links    map[link]*link
-	limit    int // compact when a table is longer than this
-}
-
-type recentStyle struct {
-	style style
-	num   uint32 // 0: empty
+	links    map[linkKey]*link
+	made     uint64 // links so far
+	room     int    // for links, see roomForLink
+	limit    int    // compact when a table is longer than this
 }
 
 const minTable = 1024
 
 // MaxLinks is the most hyperlinks that the cells of both screens have at a time;
-// text beyond it is written without one.
+// text beyond it, or close to it, is written without one.
 const MaxLinks = 4096
 
 func (tb *table) reset() {
 	*tb = table{
-		styles:   []style{{}},
-		styleNum: map[style]uint32{{}: 0},
+		styles:   styleSet{list: []style{{}}},
 		clusters: []string{""},
 		clustNum: map[string]uint32{},
-		links:    map[link]*link{},
+		links:    map[linkKey]*link{},
+		made:     tb.made,
+		room:     tb.room,
 		limit:    minTable,
 	}
 }
 
 func (tb *table) full() bool {
-	return len(tb.styles) > tb.limit || len(tb.clusters) > tb.limit
+	return len(tb.styles.list) > tb.limit || len(tb.clusters) > tb.limit
 }
 
 // style returns the number of s.
-func (tb *table) style(s style) uint32 {
-	if s == (style{}) {
-		return 0
-	}
-	h := (uint32(s.fg)*0x9E3779B1 ^ uint32(s.bg)*0x85EBCA6B ^ uint32(s.attrs)*0xC2B2AE35) >> 26
-	slot := &tb.recent[h]
-	if slot.num != 0 && slot.style == s {
-		return slot.num
-	}
-	n, ok := tb.styleNum[s]
-	if !ok {
-		n = uint32(len(tb.styles))
-		tb.styles = append(tb.styles, s)
-		tb.styleNum[s] = n
-	}
-	*slot = recentStyle{s, n}
-	return n
-}
+func (tb *table) style(s style) uint32 { return tb.styles.number(s) }
 
 // cluster returns the cell text for b, which is one grapheme cluster.
 func (tb *table) cluster(b []byte) cell {
@@ -126,12 +114,13 @@ func (tb *table) link(id, uri string) *link {
 	if uri == "" {
 		return nil
 	}
-	k := link{id, uri}
-	if l := tb.links[k]; l != nil {
-		return l
+	k := linkKey{id, uri}
+	l := tb.links[k]
+	if l == nil {
+		l = &link{k, tb.made}
+		tb.links[k] = l
+		tb.made++
 	}
-	l := &k
-	tb.links[k] = l
 	return l
 }
 
@@ -148,18 +137,21 @@ func (tb *table) appendText(dst []byte, c cell) []byte {
 	return utf8.AppendRune(dst, rune(c&cellText))
 }
 
-// compact renumbers styles and clusters so that only those in the rows remain.
+// compact renumbers styles and clusters so that only those in the rows remain. When
+// that happens must not show in anything.
 // Cluster numbers are limited to 21 bits, so the cells of both screens must be
 // fewer than 2^21 with distinct clusters; beyond that compact cannot help and
 // clusterRoom is false.
 func (tb *table) compact(screens ...*screen) {
 	old := *tb
 	tb.reset()
+	scanned := 0
 	for _, s := range screens {
 		for _, r := range s.rows {
+			scanned += r.used
 			for i, c := range r.cells[:r.used] {
 				if n := c >> cellStyle; n != 0 {
-					c = c&(1<<cellStyle-1) | cell(tb.style(old.styles[n]))<<cellStyle
+					c = c&(1<<cellStyle-1) | cell(tb.style(old.styles.list[n]))<<cellStyle
 				}
 				if c&cellCluster != 0 {
 					c = c&^(cellText|cellCluster) | tb.cluster([]byte(old.clusters[c&cellText]))
@@ -168,12 +160,13 @@ func (tb *table) compact(screens ...*screen) {
 			}
 		}
 	}
-	for _, s := range tb.styles {
+	for _, s := range tb.styles.list {
 		if s.link != nil {
-			tb.links[*s.link] = s.link
+			tb.links[s.link.linkKey] = s.link
 		}
 	}
-	tb.limit = minTable + 2*max(len(tb.styles), len(tb.clusters))
+	// So that what is new pays for the next time.
+	tb.limit = minTable + max(2*len(tb.styles.list), 2*len(tb.clusters), scanned/8)
 }
 
 // clusterRoom says whether another cluster can be numbered.

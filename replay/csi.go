@@ -53,12 +53,19 @@ func (t *Terminal) csiCursor(final byte) bool {
 		t.moveTo(t.pos(1), t.pos(0))
 	case 'I': // CHT
 		for range min(t.count(), t.cols) {
-			t.tab1()
+			t.work++
+			if t.tab1(); c.x == t.cols-1 {
+				break
+			}
 		}
 	case 'Z': // CBT
 		c.pending = false
 		for range min(t.count(), t.cols) {
-			c.x = t.tabs.previous(c.x)
+			x := t.tabs.previous(c.x)
+			t.work += 1 + tabWork(c.x, x)
+			if c.x = x; x == 0 {
+				break
+			}
 		}
 	case 's': // SCOSC; DECSLRM is not supported, as ?69 is not
 		t.saveCursor()
@@ -238,6 +245,7 @@ func (t *Terminal) back(n int) {
 		return
 	}
 	for n > c.x && c.y > t.top && t.grid.rows[c.y-1].wrapped {
+		t.work++
 		n -= c.x + 1
 		c.y--
 		c.x = t.cols - 1

@@ -14,13 +14,13 @@
 // kind: text (print.go, width.go), controls and escape sequences (esc.go), control
 // sequences (csi.go, erase.go, sgr.go, modes.go), strings (osc.go), queries
 // (replies.go). terminal.go holds the Terminal and its feeding, batch.go the short
-// cut for lines that scroll off within one feeding.
+// cut for lines that scroll off within one feeding. work.go says what things cost.
 //
 // A screen (screen.go) is rows of 8-byte cells (cell.go) that are made when first
-// written; styles, hyperlinks and clusters are interned. What scrolls off is packed
-// (pack.go) into the history (history.go): text and style runs of physical rows,
-// the rows of a logical line one behind the other. A resize (reflow.go) cuts lines
-// anew by rebuilding tables of 24 bytes a row; text does not move. rows.go reads,
+// written; styles (styleset.go), hyperlinks and clusters are interned. What scrolls off
+// is packed (pack.go) into the history (history.go, runload.go): text and style runs of
+// physical rows, the rows of a logical line one behind the other. A resize (reflow.go)
+// cuts lines anew by rebuilding tables of 24 bytes a row; text does not move. rows.go reads,
 // lines.go reports each logical line when it leaves for good, state.go is State and
 // Restore. snapshot.go, painter.go and unfinished.go write what rebuilds a Terminal in
 // any fresh terminal, validutf8.go what a text format can hold of a stream. input.go
@@ -41,12 +41,15 @@
 // 0..[MaxScrollback] rows. A control sequence has [MaxParams] parameters up to
 // 65,535; an OSC payload [MaxOSC] bytes, a DCS payload [MaxDCS], a title
 // [MaxTitle], a hyperlink [MaxLink]. A cell holds a cluster of [MaxCluster] bytes.
-// The text of the history is at most [MaxHistoryBytes] and [MaxHistoryRow] for each
-// row of scrollback; where rows are longer, fewer are kept.
-// Both screens together have at most [MaxLinks] hyperlinks, the history
-// [MaxLinkBytes] of them. A logical line is at most [MaxLine] bytes and one row; a
-// longer one is broken, its text kept. [MaxReplies] bounds the answers that
-// nobody takes. Beyond a limit things are dropped, never the text of a row.
+// The history is at most [MaxHistoryBytes] and [MaxHistoryRow] for each row of
+// scrollback, where a row is its text and 20 bytes for each run of one style; of longer
+// or more colourful rows fewer are kept (10,000 of 80 columns fit, each cell of a colour
+// of its own).
+// Both screens together have at most [MaxLinks] hyperlinks, and from three quarters of
+// that on a few may be refused, the history [MaxLinkBytes] of them. A logical line is at
+// most [MaxLine] bytes and one row; a longer one is broken, its text kept. [MaxReplies]
+// bounds the answers that nobody takes. Beyond a limit things are dropped, never the text
+// of a row.
 //
 // The work of one function is bounded by the cells of the screen: filling 80x24 cells
 // takes some microseconds, filling 2^22 of them some tens of milliseconds, and REP of

@@ -33,6 +33,7 @@ func (t *Terminal) eraseDisplay(what int, spare bool) {
 
 // dropHistory is ED 3: the main screen's history goes, a new epoch begins.
 func (t *Terminal) dropHistory() {
+	t.work += workClear
 	t.closeHistory()
 	t.hist.drop()
 	t.bump()
@@ -81,7 +82,7 @@ func (t *Terminal) eraseCells(y, x0, x1 int, spare bool) {
 		return
 	}
 	protected := func(x int) bool {
-		return x < r.used && t.tab.styles[r.cells[x]>>cellStyle].attrs&checkpoint.Protected != 0
+		return x < r.used && t.tab.styles.list[r.cells[x]>>cellStyle].attrs&checkpoint.Protected != 0
 	}
 	for x := x0; x < x1; {
 		for x < x1 && protected(x) {

@@ -1,10 +1,20 @@
 package replay
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // control carries out a C0 control. DEL and C1 code points do nothing.
 func (t *Terminal) control(code rune) {
 	c := &t.cur
+	switch code {
+	case 0x0A:
+	case 0x0D:
+		t.work += workReturn
+	default:
+		t.work += workControl
+	}
 	switch code {
 	case 0x07:
 		t.event(Bell, "")
@@ -123,8 +133,13 @@ func (t *Terminal) translate(r rune) rune {
 // stay as they are.
 func (t *Terminal) tab1() {
 	c := &t.cur
-	c.x = t.tabs.next(c.x)
+	x := t.tabs.next(c.x)
+	t.work += tabWork(c.x, x)
+	c.x = x
 }
+
+// tabWork is the work of finding the tab stop at x1 from x0.
+func tabWork(x0, x1 int) uint64 { return uint64(max(x0-x1, x1-x0) / 64) }
 
 // tabStops is a bit a column.
 type tabStops struct {
@@ -134,7 +149,9 @@ type tabStops struct {
 
 // reset puts a stop into every eighth column.
 func (s *tabStops) reset(cols int) {
-	s.bits, s.cols = make([]uint64, (cols+63)/64), cols
+	if s.cols != cols {
+		s.bits, s.cols = make([]uint64, (cols+63)/64), cols
+	}
 	for i := range s.bits {
 		s.bits[i] = 0x0101010101010101
 	}
@@ -144,7 +161,9 @@ func (s *tabStops) reset(cols int) {
 func (s *tabStops) resize(cols int) {
 	old, was := s.bits, s.cols
 	s.reset(cols)
-	for x := range min(was, cols) {
+	n := min(was, cols)
+	copy(s.bits, old[:n/64])
+	for x := n &^ 63; x < n; x++ {
 		s.set(x, old[x/64]>>(x%64)&1 != 0)
 	}
 }
@@ -162,18 +181,18 @@ func (s *tabStops) set(x int, on bool) {
 func (s *tabStops) has(x int) bool { return s.bits[x/64]>>(x%64)&1 != 0 }
 
 func (s *tabStops) next(x int) int {
-	for x++; x < s.cols; x++ {
-		if s.has(x) {
-			return x
+	for x++; x < s.cols; x = x&^63 + 64 {
+		if w := s.bits[x/64] >> (x % 64); w != 0 {
+			return min(x+bits.TrailingZeros64(w), s.cols-1)
 		}
 	}
 	return s.cols - 1
 }
 
 func (s *tabStops) previous(x int) int {
-	for x--; x > 0; x-- {
-		if s.has(x) {
-			return x
+	for x--; x > 0; x = x&^63 - 1 {
+		if w := s.bits[x/64] << (63 - x%64); w != 0 {
+			return x - bits.LeadingZeros64(w)
 		}
 	}
 	return 0
@@ -218,7 +237,7 @@ func (t *Terminal) reset() {
 		t.lose(0, t.rows)
 	}
 	t.closeHistory()
-	t.work += uint64(t.rows) + workEscape
+	t.work += uint64(t.rows)*workRow + workEscape + workClear
 	for _, r := range t.main.rows {
 		r.reset(t.offset)
 	}

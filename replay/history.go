@@ -5,19 +5,26 @@ import "slices"
 // Sizes of the history's parts.
 const (
 	chunkText = 32 << 10 // a chunk is sealed before this many bytes of text,
-	chunkRows = 4096     // or at this many rows
+	chunkRows = 4096     // or at this many rows,
+	chunkLook = 32 << 10 // or styles
+	dropKeep  = 8 << 10  // bytes of a chunk that is used again when its rows are dropped
 	MaxLine   = 64 << 10 // bytes of a logical line; a longer one is broken, its text kept
 
-	// MaxLinkBytes is how much hyperlinks may take in the history, each counted once
-	// for every run of text that has it; rows beyond it are kept without.
-	MaxLinkBytes = 4 << 20
+	// MaxLinkBytes is how much hyperlinks may take in the history, each counted with 48
+	// bytes besides its text and once for every run of text that has it; rows beyond it
+	// are kept without.
+	MaxLinkBytes = 6 << 20
 
-	// MaxHistoryBytes and MaxHistoryRow bound the history's text: it keeps less than
-	// scrollback rows if those take more than MaxHistoryBytes and MaxHistoryRow bytes
-	// for each of the scrollback rows.
-	MaxHistoryBytes = 64 << 20
+	// MaxHistoryBytes and MaxHistoryRow bound the history's text, and with it what it
+	// takes to restore it: it keeps less than scrollback rows if those take more than
+	// MaxHistoryBytes and MaxHistoryRow bytes for each of the scrollback rows. A change
+	// of style within a row counts 20 bytes.
+	MaxHistoryBytes = 16 << 20
 	MaxHistoryRow   = 256
 )
+
+// historyBudget is how many bytes a history of at most rows rows may take.
+func historyBudget(rows int) int { return MaxHistoryBytes + MaxHistoryRow*rows }
 
 // history is the rows above the main screen, oldest first, as packed text. Rows
 // have an index that counts from the terminal's start and never goes back but for
@@ -28,21 +35,20 @@ const (
 // chunk's width summary, and rebuilding the row tables (never the text) of chunks
 // that have a line which the new width cuts otherwise.
 type history struct {
-	chunks  []*chunk
-	limit   int    // rows kept
-	oldest  uint64 // index of the oldest row kept
-	end     uint64 // index behind the newest row
-	base    uint64 // index of the epoch's row 0
-	open    bool   // the newest row goes on in the next one
-	lineLen int    // bytes of the newest row's logical line so far
-	links   int    // bytes of hyperlinks
-	bytes   int    // bytes of text
-	spare   *chunk // an evicted chunk, whose memory is used again
-	recent  [64]localStyle
+	chunks     []*chunk
+	limit      int    // rows kept
+	budget     int    // of bytes
+	oldest     uint64 // index of the oldest row kept
+	end        uint64 // index behind the newest row
+	base       uint64 // index of the epoch's row 0
+	open       bool   // the newest row goes on in the next one
+	lineLen    int    // bytes of the newest row's logical line so far
+	links      int    // bytes of hyperlinks
+	linkBudget int    // the most of them
+	bytes      int    // what the rows kept count towards MaxHistoryBytes
+	spare      *chunk // an evicted chunk, whose memory is used again
+	hints      styleHints
 }
-
-// localStyle remembers where in the newest chunk's styles one of the table's is.
-type localStyle struct{ num, local uint32 } // num 0: nothing
 
 // chunk is a run of rows.
 type chunk struct {
@@ -50,7 +56,6 @@ type chunk struct {
 	text   []byte
 	runs   []byte  // per styled row: uvarint bytes of text, uvarint index into styles, ...
 	styles []style // styles[0] is the default
-	local  map[style]uint32
 	rows   []packedRow
 	widest uint16 // columns of the widest row
 	joined bool   // some row is wrapped
@@ -65,6 +70,7 @@ type packedRow struct {
 	runs       uint32
 	width      uint16 // columns that the text takes
 	flags      uint8
+	load       runLoad // of its styles
 }
 
 // Flags of a packedRow.
@@ -82,12 +88,13 @@ func (h *history) last() *chunk {
 	if n := len(h.chunks); n > 0 {
 		return h.chunks[n-1]
 	}
-	return h.grow()
+	return h.grow(0)
 }
 
-// grow seals the newest chunk and appends an empty one. Its tables are the sealed
-// one's, which keeps copies without room to spare.
-func (h *history) grow() *chunk {
+// grow seals the newest chunk and appends an empty one with room for so many bytes of
+// text, or more. Its tables are the sealed one's, which keeps copies without room to
+// spare.
+func (h *history) grow(room int) *chunk {
 	c := &chunk{first: h.end, styles: []style{{}}}
 	if n := len(h.chunks); n > 0 {
 		full := h.chunks[n-1]
@@ -98,16 +105,16 @@ func (h *history) grow() *chunk {
 		c.rows, full.rows = full.rows[:0], refit(spare.rows, full.rows)
 		c.runs, full.runs = full.runs[:0], refit(spare.runs, full.runs)
 		full.styles = slices.Clone(full.styles)
-		full.local = nil
-		if cap(full.text) > chunkText {
+		if cap(full.text) > chunkText && cap(full.text) > len(full.text)+len(full.text)/16 {
 			full.text = slices.Clone(full.text)
 		}
-		if c.text = spare.text[:0]; cap(c.text) != chunkText {
-			c.text = make([]byte, 0, chunkText)
+		if room = max(room, chunkText); cap(spare.text) == room {
+			c.text = spare.text[:0]
+		} else {
+			c.text = make([]byte, 0, room)
 		}
 	}
 	h.chunks = append(h.chunks, c)
-	h.forget()
 	return c
 }
 
@@ -126,8 +133,8 @@ func (h *history) begin(written uint64, room int) *chunk {
 	c := h.last()
 	if !h.open {
 		h.lineLen = 0
-		if len(c.rows) > 0 && (len(c.text)+room > chunkText || len(c.rows) >= chunkRows) {
-			c = h.grow()
+		if len(c.rows) > 0 && (len(c.text)+room > chunkText || len(c.rows) >= chunkRows || len(c.styles) >= chunkLook) {
+			c = h.grow(room)
 		}
 	}
 	if free := cap(c.text) - len(c.text); free < room && cap(c.text) < chunkText {
@@ -138,12 +145,12 @@ func (h *history) begin(written uint64, room int) *chunk {
 }
 
 // finish completes the row that begin started.
-func (h *history) finish(c *chunk, width int, flags uint8) {
+func (h *history) finish(c *chunk, width int, flags uint8, l runLoad) {
 	r := &c.rows[len(c.rows)-1]
-	r.size, r.width, r.flags = uint32(len(c.text))-r.text, uint16(width), flags
+	r.size, r.width, r.flags, r.load = uint32(len(c.text))-r.text, uint16(width), flags, l
 	c.widest = max(c.widest, r.width)
 	h.lineLen += int(r.size)
-	h.bytes += int(r.size)
+	h.bytes += r.cost()
 	h.open = flags&packedWrapped != 0
 	if h.open {
 		c.joined = true
@@ -151,62 +158,45 @@ func (h *history) finish(c *chunk, width int, flags uint8) {
 	h.end++
 }
 
-// localStyle returns the index in c of the style with number n.
-func (h *history) localStyle(c *chunk, tb *table, n uint32) uint32 {
+// styleHints say where in a chunk's styles one of another list is. They are tried
+// before they are believed: chunks and lists come and go.
+type styleHints []uint32
+
+// find returns the index in c of style number n of list, which it may have to add.
+func (h *styleHints) find(c *chunk, list []style, n uint32) uint32 {
 	if n == 0 {
 		return 0
 	}
-	r := &h.recent[n%uint32(len(h.recent))]
-	if r.num != n {
-		*r = localStyle{n, c.styleIndex(tb.styles[n])}
+	if int(n) >= len(*h) {
+		*h = append(*h, make([]uint32, int(n)+1-len(*h))...)
 	}
-	return r.local
-}
-
-func (c *chunk) styleIndex(s style) uint32 {
-	if len(c.styles) <= 8 {
-		for i := range c.styles {
-			if c.styles[i] == s {
-				return uint32(i)
-			}
-		}
-	} else {
-		if c.local == nil {
-			c.local = make(map[style]uint32, 2*len(c.styles))
-			for i, s := range c.styles {
-				c.local[s] = uint32(i)
-			}
-		}
-		if i, ok := c.local[s]; ok {
-			return i
-		}
-		c.local[s] = uint32(len(c.styles))
+	s := &list[n]
+	if local := (*h)[n]; int(local) < len(c.styles) && c.styles[local] == *s {
+		return local
 	}
-	c.styles = append(c.styles, s)
+	local := uint32(len(c.styles))
+	c.styles = append(c.styles, *s)
 	c.linked = c.linked || s.link != nil
-	return uint32(len(c.styles) - 1)
+	(*h)[n] = local
+	return local
 }
-
-// forget drops what is cached of the table's numbering.
-func (h *history) forget() { h.recent = [64]localStyle{} }
 
 // evict drops the oldest rows beyond the limits.
 func (h *history) evict() {
 	limit := uint64(h.limit)
-	budget := MaxHistoryBytes + MaxHistoryRow*h.limit
-	if h.end-h.oldest <= limit && h.bytes <= budget {
+	if h.end-h.oldest <= limit && h.bytes <= h.budget {
 		return
 	}
 	for _, c := range h.chunks {
-		if h.end-h.oldest <= limit && h.bytes <= budget {
+		if h.end-h.oldest <= limit && h.bytes <= h.budget {
 			break
 		}
 		if h.oldest < c.first || h.oldest >= c.end() {
 			continue
 		}
 		k := int(h.oldest - c.first)
-		for ; k < len(c.rows) && (h.end-h.oldest > limit || h.bytes > budget); k++ {
-			h.bytes -= int(c.rows[k].size)
+		for ; k < len(c.rows) && (h.end-h.oldest > limit || h.bytes > h.budget); k++ {
+			h.bytes -= c.rows[k].cost()
 			if c.linked {
 				h.links -= c.linkBytes(k)
 			}
@@ -226,6 +216,11 @@ func (h *history) evict() {
 // drop forgets all rows.
 func (h *history) drop() {
 	h.oldest, h.open, h.lineLen, h.links, h.bytes = h.end, false, 0, 0, 0
+	if len(h.chunks) == 1 && cap(h.chunks[0].text)+cap(h.chunks[0].runs)+24*cap(h.chunks[0].rows) <= dropKeep {
+		c := h.chunks[0] // a program that drops a little again and again
+		*c = chunk{first: h.end, text: c.text[:0], runs: c.runs[:0], styles: []style{{}}, rows: c.rows[:0]}
+		return
+	}
 	h.chunks = nil
 }
 
@@ -263,11 +258,12 @@ func (c *chunk) runsOf(k int) []byte {
 
 // linkBytes returns what row k of c counts towards MaxLinkBytes.
 func (c *chunk) linkBytes(k int) int {
-	n := 0
+	n, seen := 0, runCounter{}
 	for runs := c.runsOf(k); len(runs) > 0; {
 		var style uint64
 		_, style, runs = nextRun(runs)
-		n += c.styles[style].link.size()
+		n += seen.linkSize(&c.styles[style])
+		seen.add(&c.styles[style])
 	}
 	return n
 }
@@ -297,10 +293,9 @@ func (h *history) pop(tb *table, r *row, cols int) {
 		h.links -= c.linkBytes(k)
 	}
 	h.lineLen -= int(p.size)
-	h.bytes -= int(p.size)
+	h.bytes -= p.cost()
 	c.text, c.runs, c.rows = c.text[:p.text], c.runs[:p.runs], c.rows[:k]
 	h.end--
-	h.forget()
 	if k > 0 && c.rows[k-1].flags&packedWrapped != 0 {
 		h.open = true
 		return

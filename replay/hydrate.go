@@ -69,7 +69,7 @@ func restore(log *store.Log, at store.Pos) (*Terminal, store.Pos, error) {
 	if nearest == nil || !errors.Is(nearest, errCheckpoint) {
 		return t, from, nearest
 	}
-	c, state, err := load(log, log.FullCheckpoint, at)
+	c, state, err := load(log, at)
 	if err == nil {
 		if t, err = Restore(state); err == nil {
 			return t, c.Pos, nil
@@ -82,29 +82,50 @@ func restore(log *store.Log, at store.Pos) (*Terminal, store.Pos, error) {
 // restoreNearest is restore without the other choice. A checkpoint inside a span
 // builds on those before it, for the rows that it leaves out.
 func restoreNearest(log *store.Log, at store.Pos) (*Terminal, store.Pos, error) {
-	c, state, err := load(log, log.Checkpoint, at)
-	if err != nil {
-		return nil, c.Pos, err
-	}
-	for base := c; !base.Full && len(state.History.Rows) < state.Size.Scrollback; {
-		var rows *checkpoint.State
-		if base, rows, err = load(log, log.Checkpoint, before(base.Pos)); err != nil {
-			return nil, base.Pos, err
+	var nearest store.Checkpoint
+	var state *checkpoint.State
+	for c, err := range log.CheckpointsBack(at) {
+		c, s, err := decode(log, c, err)
+		if err != nil {
+			return nil, c.Pos, err
 		}
-		if err = state.Complete(rows); err != nil {
-			return nil, base.Pos, unusable(log, base, err)
+		if state == nil {
+			nearest, state = c, s
+		} else if err := state.Complete(s); err != nil {
+			return nil, c.Pos, unusable(log, c, err)
+		}
+		if enough(state) {
+			break
 		}
 	}
 	t, err := Restore(state)
 	if err != nil {
-		return nil, c.Pos, unusable(log, c, err)
+		return nil, nearest.Pos, unusable(log, nearest, err)
 	}
-	return t, c.Pos, nil
+	return t, nearest.Pos, nil
 }
 
-// load reads the checkpoint that find finds at or in front of at.
-func load(log *store.Log, find func(store.Pos) (store.Checkpoint, error), at store.Pos) (store.Checkpoint, *checkpoint.State, error) {
-	c, err := find(at)
+// enough reports whether s has as many rows of history as a terminal keeps.
+func enough(s *checkpoint.State) bool {
+	h := &s.History
+	if h.Hidden > 0 || len(h.Rows) >= s.Size.Scrollback {
+		return true
+	}
+	bytes := 0
+	for i := range h.Rows {
+		bytes += len(h.Rows[i].Text) + loadOf(len(h.Rows[i].Runs)).bytes()
+	}
+	return bytes > historyBudget(s.Size.Scrollback)
+}
+
+// load reads the full checkpoint at or in front of at.
+func load(log *store.Log, at store.Pos) (store.Checkpoint, *checkpoint.State, error) {
+	c, err := log.FullCheckpoint(at)
+	return decode(log, c, err)
+}
+
+// decode decodes the checkpoint c, unless there was the error err.
+func decode(log *store.Log, c store.Checkpoint, err error) (store.Checkpoint, *checkpoint.State, error) {
 	if err != nil {
 		var damaged *store.DamagedError
 		if errors.As(err, &damaged) {
@@ -139,9 +160,11 @@ func follow(t *Terminal, log *store.Log, from, to store.Pos, damage error) error
 		return err
 	}
 	defer r.Close()
+	join := joiner{t: t}
 	for gap := false; ; {
 		f, err := r.Next()
 		if errors.Is(err, io.EOF) || err == nil && f.Seq >= to.Seq {
+			join.flush()
 			return nil
 		}
 		if err == nil {
@@ -149,12 +172,40 @@ func follow(t *Terminal, log *store.Log, from, to store.Pos, damage error) error
 				return damage
 			}
 			gap = f.Kind == store.Gap
-			err = Apply(t, f)
+			err = join.apply(f)
 		}
 		if err != nil {
 			return err
 		}
-		t.TakeReplies()
+	}
+}
+
+// joiner applies frames to t. It feeds what came in small pieces as one: that makes
+// no difference but in time, since lines in large pieces are quick.
+type joiner struct {
+	t   *Terminal
+	buf []byte
+}
+
+func (j *joiner) apply(f store.Frame) error {
+	if f.Kind == store.Output {
+		if len(j.buf)+len(f.Data) > batchMax {
+			j.flush()
+		}
+		if j.buf = append(j.buf, f.Data...); len(j.buf) >= batchMax/2 {
+			j.flush()
+		}
+		return nil
+	}
+	j.flush()
+	return Apply(j.t, f)
+}
+
+func (j *joiner) flush() {
+	if len(j.buf) > 0 {
+		j.t.Feed(j.buf)
+		j.t.TakeReplies()
+		j.buf = j.buf[:0]
 	}
 }
 

@@ -160,7 +160,7 @@ func (t *Terminal) enterAlternate() {
 		t.alt.rows = newScreen(t.rows, t.offset).rows // what DECSC saved there stays
 	}
 	t.grid = &t.alt
-	t.work += uint64(t.rows)
+	t.work += uint64(t.rows) * workRow
 	for _, r := range t.alt.rows {
 		t.blankRow(r)
 	}

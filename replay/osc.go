@@ -23,6 +23,7 @@ type names struct {
 
 // osc carries out an operating system command. Answers end as the query does.
 func (t *Terminal) osc(data []byte, end rune) {
+	t.work += workOSC
 	num, rest, _ := bytes.Cut(data, []byte{';'})
 	n, err := strconv.Atoi(string(num))
 	if err != nil {
@@ -76,6 +77,9 @@ func cleanText(b []byte, limit int) (string, bool) {
 	if len(b) > limit {
 		return "", false
 	}
+	if asciiRun(b) == len(b) {
+		return string(b), true
+	}
 	s := strings.ToValidUTF8(string(b), "\uFFFD")
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r >= 0x7F && r < 0xA0 {
@@ -91,7 +95,7 @@ func (t *Terminal) oscLink(s string) {
 	if !ok {
 		return
 	}
-	t.work += workLink
+	t.work += workLink + uint64(len(s))*workURI
 	uri, ok = cleanText([]byte(uri), MaxLink)
 	if !ok {
 		uri = ""
@@ -102,10 +106,8 @@ func (t *Terminal) oscLink(s string) {
 			id, _ = cleanText([]byte(v), maxLinkID)
 		}
 	}
-	if len(t.tab.links) >= MaxLinks {
-		if t.compact(); len(t.tab.links) >= MaxLinks {
-			uri = ""
-		}
+	if uri != "" && !t.roomForLink() {
+		uri = ""
 	}
 	pen := t.cur.pen
 	pen.link = t.tab.link(id, uri)
@@ -113,6 +115,29 @@ func (t *Terminal) oscLink(s string) {
 	if uri != "" {
 		t.event(Hyperlink, uri)
 	}
+}
+
+// linkStep is the least number of hyperlinks between two counts of those on the
+// screens. It takes a look at each cell.
+const linkStep = 512
+
+// roomForLink reports whether another hyperlink may begin. The links on the screens
+// are counted when as many have begun as there was room for then; if there is hardly
+// any, the next linkStep are refused. All of it is in the State.
+func (t *Terminal) roomForLink() bool {
+	if t.tab.room == 0 {
+		t.compact()
+		t.work += uint64(t.cols) * uint64(t.rows)
+		if t.tab.room = MaxLinks - len(t.tab.links); t.tab.room < linkStep {
+			t.tab.room = -linkStep
+		}
+	}
+	if t.tab.room < 0 {
+		t.tab.room++
+		return false
+	}
+	t.tab.room--
+	return true
 }
 
 // oscNotify is OSC 9 and OSC 777;notify. OSC 9;4 is a progress report.
@@ -200,6 +225,7 @@ func (t *Terminal) oscPalette(s, terminator string) {
 		if spec == "?" {
 			t.reply("\x1b]4;" + itoa(i) + ";" + formatColor(t.palette.get(i)) + terminator)
 		} else if rgb, ok := parseColor(spec); ok {
+			t.work += workPalette
 			t.palette.set(i, rgb)
 		}
 	}
@@ -215,6 +241,7 @@ func (t *Terminal) oscColors(n int, s, terminator string) {
 		if spec == "?" {
 			t.reply("\x1b]" + itoa(n) + ";" + formatColor(t.palette.get(index)) + terminator)
 		} else if rgb, ok := parseColor(spec); ok {
+			t.work += workPalette
 			t.palette.set(index, rgb)
 		}
 		n++

@@ -22,17 +22,15 @@ func (t *Terminal) push(r *row) {
 		t.closeHistory()
 	}
 	c := h.begin(r.written, r.used)
-	width, flags := t.tab.pack(h, c, r, t.cols)
-	h.finish(c, width, flags)
+	h.finish(t.tab.pack(h, c, r, t.cols))
 	if !h.open {
 		t.lineDone()
 	}
 	h.evict()
 }
 
-// pack appends the cells of r to c, and returns the row's columns and flags.
-func (tb *table) pack(h *history, c *chunk, r *row, cols int) (int, uint8) {
-	var flags uint8
+// pack appends the cells of r to c, and returns what finish wants.
+func (tb *table) pack(h *history, c *chunk, r *row, cols int) (_ *chunk, width int, flags uint8, l runLoad) {
 	n := r.length()
 	if r.wrapped {
 		flags, n = packedWrapped, cols
@@ -44,7 +42,7 @@ func (tb *table) pack(h *history, c *chunk, r *row, cols int) (int, uint8) {
 		flags |= packedReported
 	}
 	if r.styled {
-		tb.packRuns(h, c, r, n)
+		l = tb.packRuns(h, c, r, n)
 	}
 	k := min(n, r.used)
 	at := len(c.text)
@@ -55,7 +53,7 @@ func (tb *table) pack(h *history, c *chunk, r *row, cols int) (int, uint8) {
 			dst[i] = byte(x)
 		}
 		c.text = append(c.text, make([]byte, n-k)...)
-		return n, flags | packedASCII | voids(c.text[at:])
+		return c, n, flags | packedASCII | voids(c.text[at:]), l
 	}
 	for _, x := range r.cells[:k] {
 		if x < 0x80 {
@@ -70,7 +68,7 @@ func (tb *table) pack(h *history, c *chunk, r *row, cols int) (int, uint8) {
 		flags |= f
 	}
 	c.text = append(c.text, make([]byte, n-k)...)
-	return n, flags | voids(c.text[at:])
+	return c, n, flags | voids(c.text[at:]), l
 }
 
 // voids returns packedVoids if p has cells that were never written.
@@ -129,7 +127,9 @@ func (tb *table) natural(x cell) cell {
 
 // packRuns appends the styles of the first n columns of r, the last run of the
 // default style left out.
-func (tb *table) packRuns(h *history, c *chunk, r *row, n int) {
+func (tb *table) packRuns(h *history, c *chunk, r *row, n int) runLoad {
+	var runs runCounter
+	plain := false // some hyperlink was left out
 	cells := r.cells[:min(n, r.used)]
 	var scratch [MaxCluster * 2]byte
 	for i := 0; i < len(cells); {
@@ -150,21 +150,38 @@ func (tb *table) packRuns(h *history, c *chunk, r *row, n int) {
 			j++
 		}
 		if style == 0 && j == len(cells) {
-			return
+			break
 		}
 		c.runs = binary.AppendUvarint(c.runs, uint64(size))
-		local := h.localStyle(c, tb, uint32(style))
-		if n := c.styles[local].link.size(); n > 0 {
-			if h.links+n > MaxLinkBytes {
-				plain := c.styles[local]
-				plain.link = nil
-				local, n = c.styleIndex(plain), 0
+		local := h.hints.find(c, tb.styles.list, uint32(style))
+		if n := runs.linkSize(&c.styles[local]); n > 0 {
+			if h.links+n > h.linkBudget {
+				s := c.styles[local]
+				s.link = nil
+				local, n, plain = h.hints.find(c, tb.styles.list, tb.style(s)), 0, true
 			}
 			h.links += n
 		}
 		c.runs = binary.AppendUvarint(c.runs, uint64(local))
+		runs.addOther(&c.styles[local])
 		i = j
 	}
+	if plain { // it may look like what is beside it now
+		runs = c.trimRuns()
+	}
+	return loadOf(runs.n)
+}
+
+// linkBytes returns what the hyperlinks of r count towards MaxLinkBytes, at most.
+func (tb *table) linkBytes(r *row) int {
+	n, style := 0, cell(0)
+	for _, x := range r.cells[:r.used] {
+		if x >>= cellStyle; x != style {
+			style = x
+			n += tb.styles.list[x].link.size()
+		}
+	}
+	return n
 }
 
 const blanks = "                                                                                "
@@ -197,7 +214,15 @@ func unit(p []byte) (size, width int) {
 	if b == clusterMark && len(p) > 1 {
 		return min(2+int(p[1]&0x7F), len(p)), 1 + int(p[1]>>7)
 	}
-	r, size := utf8.DecodeRune(p)
+	var r rune
+	switch { // it is valid UTF-8
+	case b < 0xE0 && len(p) > 1:
+		r, size = rune(b&0x1F)<<6|rune(p[1]&0x3F), 2
+	case b < 0xF0 && len(p) > 2:
+		r, size = rune(b&0x0F)<<12|rune(p[1]&0x3F)<<6|rune(p[2]&0x3F), 3
+	default:
+		r, size = utf8.DecodeRune(p)
+	}
 	return size, max(int(classOf(r)&classWidth), 1)
 }
 

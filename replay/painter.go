@@ -49,7 +49,7 @@ func (w *snapshot) feed(n int) {
 // r. gap says that the row is full but for a column, for want of a wide character.
 // Where r's first character cannot do it, another one does.
 func (w *snapshot) wrap(tb *table, r *row, gap bool) {
-	if r.used > 0 && !void(r.cells[0]) && tb.styles[r.cells[0]>>cellStyle].bg == 0 {
+	if r.used > 0 && !void(r.cells[0]) && tb.styles.list[r.cells[0]>>cellStyle].bg == 0 {
 		first, _ := utf8.DecodeRune(w.text(tb, r.cells[0]))
 		if !gap || classOf(first)&classWidth == 2 {
 			return
@@ -90,7 +90,7 @@ func (w *snapshot) row(tb *table, r *row, continues bool) (gap bool) {
 	}
 	for x := 0; x < n && !w.full(); {
 		c := at(x)
-		s := tb.styles[c>>cellStyle]
+		s := tb.styles.list[c>>cellStyle]
 		if !void(c) || s != (style{bg: s.bg}) || x >= printed || cols == 1 && continues {
 			w.setPen(s)
 			w.print(w.text(tb, c))

@@ -24,6 +24,9 @@ func (t *Terminal) penCell() cell {
 // print writes text at the cursor.
 func (t *Terminal) print(tok Token) {
 	p := tok.Text
+	if &p[0] == &replacement[0] {
+		t.work += workInvalid
+	}
 	special := t.special()
 	for len(p) > 0 {
 		n := len(p)
@@ -44,7 +47,7 @@ func (t *Terminal) print(tok Token) {
 		r, size := utf8.DecodeRune(p)
 		t.offset += uint64(size)
 		if size > 1 {
-			t.work += uint64(size) * workHigh
+			t.work += workHigh
 		}
 		if special {
 			r = t.translate(r)
@@ -110,7 +113,7 @@ func (t *Terminal) printRunes(p []byte) int {
 		return 0
 	}
 	row, pen := t.row(c.y), t.penCell()
-	x, i := c.x, 0
+	x, i, n := c.x, 0, uint64(0)
 	var last rune
 	for i < len(p) && p[i] >= 0x80 {
 		r, size := utf8.DecodeRune(p[i:])
@@ -131,12 +134,13 @@ func (t *Terminal) printRunes(p []byte) int {
 		row.used = max(row.used, x)
 		c.joins, c.class, last = true, k, r
 		i += size
+		n++
 	}
 	if i == 0 {
 		return 0
 	}
 	t.offset += uint64(i)
-	t.work += uint64(i) * workHigh
+	t.work += n * workHigh
 	row.written, row.reported = t.offset, false
 	row.styled = row.styled || pen != 0
 	c.x, c.code = x, last
@@ -149,7 +153,7 @@ func (t *Terminal) wrapLine() {
 	c := &t.cur
 	r := t.grid.rows[c.y]
 	c.x, c.pending = 0, false
-	t.work += workLine
+	t.work += t.wrapWork()
 	switch {
 	case c.y == t.bottom:
 		r.wrapped = true
@@ -345,8 +349,44 @@ func (t *Terminal) repeat(n int) {
 		}
 		return
 	}
+	t.work += uint64(n) * uint64(workRepeat+len(text)/4)
 	num := t.tab.cluster(text)
-	for range n {
-		t.place(num, w)
+	for n > 0 {
+		k := t.placeMany(num, w, n)
+		if k == 0 {
+			t.place(num, w)
+			k = 1
+		}
+		n -= k
 	}
+}
+
+// placeMany places as many of n clusters of w columns as go into the row without a
+// wrap. It returns their number, 0 if it is better to place one alone.
+func (t *Terminal) placeMany(text cell, w, n int) int {
+	c := &t.cur
+	n = min(n, (t.cols-c.x)/w)
+	if n < 2 || c.pending || t.modes.has(modeInsert) {
+		return 0
+	}
+	r, pen := t.row(c.y), t.penCell()
+	end := c.x + n*w
+	r.split(c.x)
+	r.split(end)
+	for x := c.x; x < end; x += w {
+		r.cells[x] = pen | text
+		if w == 2 {
+			r.cells[x] |= wide
+			r.cells[x+1] = pen | tail
+		}
+	}
+	r.written, r.reported = t.offset, false
+	r.styled = r.styled || pen != 0
+	r.multi = r.multi || w == 2 || text >= 0x80
+	r.used = max(r.used, end)
+	if c.x = end; end == t.cols {
+		c.x, c.pending = t.cols-1, true
+		r.wrapped = false
+	}
+	return n
 }

@@ -66,8 +66,7 @@ func (t *Terminal) resizeMain(cols, rows int) {
 			t.breakLine()
 		}
 		c := h.begin(r.written, r.used)
-		width, flags := t.tab.pack(h, c, r, t.cols)
-		h.finish(c, width, flags)
+		h.finish(t.tab.pack(h, c, r, t.cols))
 		if y == 0 {
 			marks[0] = h.place(0, false)
 		}
@@ -78,10 +77,13 @@ func (t *Terminal) resizeMain(cols, rows int) {
 			marks[2] = h.place(s.saved.x, s.saved.pending)
 		}
 	}
-	t.work += uint64(len(s.rows) + rows)
+	t.work += resizeWork(t.cols, t.rows) + resizeWork(cols, rows)
 	if cols != t.cols {
-		t.work += uint64(h.rows())
-		h.recut(cols, marks)
+		t.work += uint64(h.rows())*workRecut + uint64(h.bytes)
+		if t.cols == 1 {
+			h.measure()
+		}
+		h.recut(cols, h.limit+rows, marks)
 	} else {
 		for i := range marks {
 			marks[i].locate()
@@ -153,11 +155,14 @@ func (h *history) trimFront() {
 	}
 }
 
-// recut cuts all logical lines at cols columns and moves the marks along. Text
-// stays where it is; indexes of rows change.
-func (h *history) recut(cols int, marks []mark) {
-	next := h.oldest
-	for _, c := range h.chunks {
+// recut cuts logical lines at cols columns and moves the marks along, the newest
+// first. Text stays where it is; indexes of rows change. When there are enough rows
+// above the chunk of the first mark, the rest goes: a narrow screen would make millions
+// of rows of it.
+func (h *history) recut(cols, enough int, marks []mark) {
+	n := len(h.chunks)
+	for above := -1; n > 0 && above < enough; n-- {
+		c := h.chunks[n-1]
 		if c.joined || int(c.widest) > cols {
 			h.count(c, -1)
 			r := recutter{c: c, cols: cols, marks: marks}
@@ -170,17 +175,41 @@ func (h *history) recut(cols int, marks []mark) {
 				}
 			}
 		}
-		c.first = next
-		next += uint64(len(c.rows))
+		switch {
+		case above >= 0:
+			above += len(c.rows)
+		case c == marks[0].chunk:
+			above = 0
+		}
 	}
-	h.end = next
-	h.forget()
+	for _, c := range h.chunks[:n] {
+		h.count(c, -1)
+	}
+	h.chunks = slices.Delete(h.chunks, 0, n)
+	h.end = h.oldest
+	for _, c := range h.chunks {
+		c.first = h.end
+		h.end += uint64(len(c.rows))
+	}
+}
+
+// measure finds the width of rows that come from a screen of one column, where wide
+// text takes one.
+func (h *history) measure() {
+	for _, c := range h.chunks {
+		for k := range c.rows {
+			if p := &c.rows[k]; p.flags&packedASCII == 0 {
+				p.width = uint16(columns(c.textOf(k)))
+				c.widest = max(c.widest, p.width)
+			}
+		}
+	}
 }
 
 // count adds sign times what the rows of c count towards the limits.
 func (h *history) count(c *chunk, sign int) {
 	for k := range c.rows {
-		h.bytes += sign * int(c.rows[k].size)
+		h.bytes += sign * c.rows[k].cost()
 		if c.linked {
 			h.links += sign * c.linkBytes(k)
 		}
@@ -251,6 +280,10 @@ func (r *recutter) line(a, b int) {
 	}
 	r.spreadOffsets(a, b, first)
 	r.spreadRuns(a, b, first)
+	for i, end := len(r.rows)-1, len(r.runs); i >= first; i-- {
+		p := &r.rows[i]
+		p.load, end = c.loadOf(r.runs[p.runs:end]), int(p.runs)
+	}
 }
 
 // cut returns where a row that begins at byte at ends, and its columns.

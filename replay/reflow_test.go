@@ -181,3 +181,42 @@ func TestReflowOneColumn(t *testing.T) {
 		t.Errorf("lines after one column: %q", got)
 	}
 }
+
+// TestReflowFromOneColumn: wide characters that were printed on one column take two
+// again as soon as there are more.
+func TestReflowFromOneColumn(t *testing.T) {
+	term := replay.New(1, 2, 1000)
+	term.Feed([]byte(strings.Repeat("漢字", 10) + "\r\nx\r\n"))
+	term.Resize(7, 2)
+	got := rowsOf(term)
+	want := `"漢字漢 " true` + "\n" + `"字漢字 " true` + "\n"
+	if !strings.HasPrefix(got, strings.Repeat(want, 3)+`"漢字   " false`) {
+		t.Errorf("on 7 columns:\n%s", got)
+	}
+}
+
+// TestReflowNarrow: of a long history on a narrow screen, the newest rows are left:
+// the last characters of what was written.
+func TestReflowNarrow(t *testing.T) {
+	for _, cols := range []int{1, 2, 3, 7} {
+		term := replay.New(80, 5, 3000)
+		var text strings.Builder // without the line ends
+		for i := range 3000 {
+			line := fmt.Sprintf("%d: %0*d", i, i%150, i)
+			fmt.Fprintf(feeder{term}, "%s\r\n", line)
+			text.WriteString(line)
+		}
+		b := term.Bounds()
+		if b.Active-b.Oldest != 3000 {
+			t.Fatalf("%d rows of history", b.Active-b.Oldest)
+		}
+		term.Resize(cols, 5)
+		if b = term.Bounds(); b.Active-b.Oldest != 3000 {
+			t.Errorf("%d columns: %d rows of history, want 3000", cols, b.Active-b.Oldest)
+		}
+		got := strings.Join(joined(term), "")
+		if want := text.String(); len(got) < 3000 || !strings.HasSuffix(want, got) {
+			t.Errorf("%d columns: %d bytes, ...%q, want ...%q", cols, len(got), got[max(0, len(got)-40):], want[len(want)-40:])
+		}
+	}
+}

@@ -163,6 +163,7 @@ func (t *Terminal) scrollUp(top, bottom, n int, soft bool) {
 		t.unlink(top)
 	}
 	if n == 1 {
+		t.work += t.scrollWork()
 		r := rows[top]
 		copy(rows[top:], rows[top+1:bottom+1])
 		rows[bottom] = r

@@ -10,8 +10,9 @@ func (t *Terminal) sgr() {
 	if n == 0 {
 		s.clear()
 	}
+	t.work += uint64(max(n-6, 0)) * workParam
 	for i := 0; i < n; {
-		i += s.apply(l, i, n)
+		i += t.applySGR(&s, i, n)
 	}
 	t.setPen(s)
 }
@@ -21,9 +22,10 @@ func (s *style) clear() {
 	*s = style{link: s.link, attrs: s.attrs & checkpoint.Protected}
 }
 
-// apply carries out the attribute in parameter i of n, and returns how many
+// applySGR carries out the attribute in parameter i of n on s, and returns how many
 // parameters it took.
-func (s *style) apply(l *Lexer, i, n int) int {
+func (t *Terminal) applySGR(s *style, i, n int) int {
+	l := &t.lex
 	p := l.Param(i, 0)
 	took := 1
 	for i+took < n && l.Colon(i+took) {
@@ -67,7 +69,7 @@ func (s *style) apply(l *Lexer, i, n int) int {
 	case p == 55:
 		s.attrs &^= checkpoint.Overline
 	case p == 38 || p == 48 || p == 58:
-		c, ok, used := color(l, i, n, took)
+		c, ok, used := t.color(i, n, took)
 		took = used
 		if ok {
 			switch p {
@@ -101,10 +103,12 @@ func (s *style) underline(kind int) {
 
 // color reads the colour that follows 38, 48 or 58 in parameter i: with colons
 // (sub of them, i included: 5:n, 2:r:g:b, 2:space:r:g:b) or with semicolons.
-func color(l *Lexer, i, n, sub int) (c checkpoint.Color, ok bool, took int) {
+func (t *Terminal) color(i, n, sub int) (c checkpoint.Color, ok bool, took int) {
+	l := &t.lex
 	if sub > 1 {
 		switch kind := l.Param(i+1, 0); {
 		case kind == 5 && sub >= 3:
+			t.work += workIndex
 			v := l.Param(i+2, 0)
 			return checkpoint.ColorIndexed | checkpoint.Color(v), v < 256, sub
 		case kind == 2 && sub >= 5:
@@ -112,27 +116,30 @@ func color(l *Lexer, i, n, sub int) (c checkpoint.Color, ok bool, took int) {
 			if sub >= 6 {
 				at++
 			}
-			c, ok := rgb(l, at)
+			c, ok := t.rgb(at)
 			return c, ok, sub
 		}
 		return 0, false, sub
 	}
 	switch l.Param(i+1, 0) {
 	case 5:
+		t.work += workIndex
 		if i+2 < n {
 			v := l.Param(i+2, 0)
 			return checkpoint.ColorIndexed | checkpoint.Color(v), v < 256, 3
 		}
 	case 2:
 		if i+4 < n {
-			c, ok := rgb(l, i+2)
+			c, ok := t.rgb(i + 2)
 			return c, ok, 5
 		}
 	}
 	return 0, false, n - i // nothing behind it can be told apart from its arguments
 }
 
-func rgb(l *Lexer, i int) (checkpoint.Color, bool) {
+func (t *Terminal) rgb(i int) (checkpoint.Color, bool) {
+	t.work += workRGB
+	l := &t.lex
 	r, g, b := l.Param(i, 0), l.Param(i+1, 0), l.Param(i+2, 0)
 	return checkpoint.ColorRGB | checkpoint.Color(r<<16|g<<8|b), r < 256 && g < 256 && b < 256
 }

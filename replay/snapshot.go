@@ -354,7 +354,7 @@ func (w *snapshot) cursor() {
 	case !outside && c.pending:
 		w.setChars(defaultCharsets)
 		w.csi("", "H", y+1, x+1)
-		w.setPen(t.tab.styles[left>>cellStyle])
+		w.setPen(t.tab.styles.list[left>>cellStyle])
 		w.b = append(w.b, w.text(&t.tab, left)...)
 		w.put("\x0f") // nothing joins it
 	default:
@@ -398,7 +398,7 @@ func (w *snapshot) joins(x int, left cell) bool {
 func (w *snapshot) again(x cell) {
 	c := &w.t.cur
 	text := w.text(&w.t.tab, x)
-	w.setPen(w.t.tab.styles[x>>cellStyle])
+	w.setPen(w.t.tab.styles.list[x>>cellStyle])
 	pen := w.pen
 	pen.fg, pen.bg, pen.ul, pen.attrs = c.pen.fg, c.pen.bg, c.pen.ul, c.pen.attrs
 	if len(c.last) > 0 && pen != w.pen {

@@ -13,7 +13,7 @@ import (
 // Semantics is the version of what bytes mean to a Terminal. It grows with every
 // change after which the same stream gives another State. States of another
 // version can be restored; only equal versions can be compared.
-const Semantics = 2
+const Semantics = 3
 
 // State returns everything the terminal knows but replies and events that were not
 // taken. It shares no memory with the terminal.
@@ -32,9 +32,10 @@ func (t *Terminal) StateSince(row uint64) *checkpoint.State {
 		OnAlt:     t.grid != &t.main,
 		Tabs:      t.tabs.columns(),
 		Lexer:     t.lex.export(),
-	}, styles: map[checkpoint.Style]int{}, links: map[link]int{}}
+		LinkRoom:  t.tab.room,
+	}, styles: styleSet{list: []style{{}}}, links: map[linkKey]*link{}}
 	s := e.s
-	e.style(style{})
+	s.Styles = append(s.Styles, checkpoint.Style{})
 	c := &t.cur
 	s.Cursor = checkpoint.Cursor{X: c.x, Y: c.y, Pending: c.pending, Pen: e.style(c.pen), Charsets: c.chars, Style: c.shape}
 	s.Modes = checkpoint.Modes{Bits: uint64(t.modes.modeSet), SavedBits: uint64(t.modes.saved), ModifyOtherKeys: t.modes.otherKeys}
@@ -60,26 +61,27 @@ func (t *Terminal) StateSince(row uint64) *checkpoint.State {
 // exporter numbers styles and links in the order in which they come.
 type exporter struct {
 	s      *checkpoint.State
-	styles map[checkpoint.Style]int
-	links  map[link]int
+	styles styleSet
+	links  map[linkKey]*link // of links that say the same, one
 }
 
 func (e *exporter) style(s style) int {
-	c := checkpoint.Style{Fg: s.fg, Bg: s.bg, Ul: s.ul, Attrs: s.attrs}
 	if s.link != nil {
-		n, ok := e.links[*s.link]
-		if !ok {
-			e.s.Links = append(e.s.Links, checkpoint.Link{ID: s.link.id, URI: s.link.uri})
-			n = len(e.s.Links)
-			e.links[*s.link] = n
+		l := e.links[s.link.linkKey]
+		if l == nil {
+			l = &link{s.link.linkKey, uint64(len(e.links))}
+			e.links[l.linkKey] = l
+			e.s.Links = append(e.s.Links, checkpoint.Link{ID: l.id, URI: l.uri})
 		}
-		c.Link = n
+		s.link = l
 	}
-	n, ok := e.styles[c]
-	if !ok {
-		n = len(e.s.Styles)
+	n := int(e.styles.number(s))
+	if n == len(e.s.Styles) {
+		c := checkpoint.Style{Fg: s.fg, Bg: s.bg, Ul: s.ul, Attrs: s.attrs}
+		if s.link != nil {
+			c.Link = int(s.link.number) + 1
+		}
 		e.s.Styles = append(e.s.Styles, c)
-		e.styles[c] = n
 	}
 	return n
 }
@@ -92,11 +94,10 @@ func (e *exporter) screen(t *Terminal, s *screen, shown bool) checkpoint.Screen 
 	if !shown {
 		return out
 	}
-	h := history{links: math.MinInt} // no limit here
+	h := history{linkBudget: math.MaxInt}
 	for _, r := range s.rows {
 		c := h.begin(r.written, r.used)
-		width, flags := t.tab.pack(&h, c, r, t.cols)
-		h.finish(c, width, flags)
+		h.finish(t.tab.pack(&h, c, r, t.cols))
 	}
 	out.Rows = e.rows(nil, h.chunks, 0)
 	return out
@@ -156,21 +157,18 @@ func (e *exporter) rows(dst []checkpoint.Row, chunks []*chunk, first uint64) []c
 
 // textFlags says what is in packed text.
 func textFlags(p []byte) uint8 {
-	var flags uint8
-	ascii := true
-	for _, b := range p {
-		switch {
+	flags := uint8(checkpoint.RowASCII)
+	for i := asciiRun(p); i < len(p); i++ {
+		switch b := p[i]; {
 		case b == clusterMark:
-			flags |= checkpoint.RowClusters
-			ascii = false
+			flags = flags&^checkpoint.RowASCII | checkpoint.RowClusters
 		case b >= 0x80:
-			ascii = false
+			flags &^= checkpoint.RowASCII
 		case b == 0:
 			flags |= checkpoint.RowVoids
+		default:
+			i += asciiRun(p[i+1:])
 		}
-	}
-	if ascii {
-		flags |= checkpoint.RowASCII
 	}
 	return flags
 }
@@ -232,6 +230,7 @@ type importer struct {
 	s      *checkpoint.State
 	t      *Terminal
 	styles []style
+	hints  styleHints
 	err    error
 }
 
@@ -243,14 +242,25 @@ func (im *importer) check(ok bool, what string) bool {
 }
 
 func (im *importer) styleTable() {
+	links := make([]link, len(im.s.Links))
+	for i, l := range im.s.Links {
+		links[i] = link{linkKey{l.ID, l.URI}, uint64(i)}
+	}
+	im.t.tab.made = uint64(len(links))
+	im.styles = make([]style, 0, len(im.s.Styles)+1)
 	for _, c := range im.s.Styles {
 		s := style{fg: c.Fg, bg: c.Bg, ul: c.Ul, attrs: c.Attrs}
-		if c.Link > 0 && im.check(c.Link <= len(im.s.Links), "link number") {
-			l := im.s.Links[c.Link-1]
-			s.link = im.t.tab.link(l.ID, l.URI)
+		if c.Link > 0 && im.check(c.Link <= len(links), "link number") {
+			if s.link = &links[c.Link-1]; s.link.uri == "" {
+				s.link = nil
+			}
 		}
 		im.styles = append(im.styles, s)
 	}
+	if len(im.styles) == 0 {
+		im.styles = append(im.styles, style{})
+	}
+	im.check(im.styles[0] == style{}, "default style")
 }
 
 func (im *importer) style(n int) style {
@@ -285,27 +295,30 @@ func (im *importer) history() {
 
 // row appends r to h.
 func (im *importer) row(h *history, r *checkpoint.Row) {
-	width, ok := packedWidth(r.Text, im.t.cols)
+	width, ok := asciiRun(r.Text), true
+	flags := uint8(packedASCII)
+	if width < len(r.Text) {
+		width, ok = packedWidth(r.Text, im.t.cols)
+		if flags = textFlags(r.Text); flags&packedASCII == 0 {
+			flags |= packedOpens
+		}
+	}
 	if !im.check(ok && width <= im.t.cols, "row text") {
 		width = 0
 	}
 	c := h.begin(r.Written, len(r.Text))
 	c.text = append(c.text, r.Text...)
+	var runs runCounter
 	for _, run := range r.Runs {
-		if !im.check(run.Len >= 0, "style run") {
-			return
+		if !im.check(run.Len >= 0 && run.Style >= 0 && run.Style < len(im.styles), "style run") {
+			break
 		}
 		c.runs = binary.AppendUvarint(c.runs, uint64(run.Len))
-		s := im.style(run.Style)
-		h.links += s.link.size()
-		c.runs = binary.AppendUvarint(c.runs, uint64(c.styleIndex(s)))
+		h.links += im.styles[run.Style].link.size()
+		c.runs = binary.AppendUvarint(c.runs, uint64(im.hints.find(c, im.styles, uint32(run.Style))))
+		runs.add(&im.styles[run.Style])
 	}
-	flags := r.Flags & (packedWrapped | packedReported)
-	flags |= textFlags(r.Text)
-	if flags&packedASCII == 0 {
-		flags |= packedOpens
-	}
-	h.finish(c, width, flags)
+	h.finish(c, width, flags|r.Flags&(packedWrapped|packedReported), loadOf(runs.n))
 }
 
 // packedWidth returns the columns of packed text on a screen of cols columns, and
@@ -370,6 +383,8 @@ func (im *importer) rest() {
 	t.offset, t.work = s.Clock.Offset, s.Clock.Work
 	t.moved = t.offset
 	t.epoch, t.generation = s.Clock.Epoch, s.Clock.Generation
+	t.tab.room = s.LinkRoom
+	im.check(t.tab.room >= -linkStep && t.tab.room <= MaxLinks, "link room")
 	if s.OnAlt {
 		t.grid = &t.alt
 	}

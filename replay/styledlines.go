@@ -101,7 +101,7 @@ func (tb *table) appendRuns(runs []Run, r *row, n, size int) []Run {
 					length += len(tb.appendText(scratch[:0], cells[i]))
 				}
 			}
-			runs = extendRuns(runs, length, tb.styles[num].public())
+			runs = extendRuns(runs, length, tb.styles.list[num].public())
 			size -= length
 		}
 	}

@@ -21,20 +21,27 @@ type Terminal struct {
 	hist       history
 	tab        table
 	cur        cursor
-	top        int // scroll region, inclusive
-	bottom     int
-	modes      modes
-	tabs       tabStops
-	names      names
-	palette    palette
-	lex        Lexer
+	region
+	modes   modes
+	tabs    tabStops
+	names   names
+	palette palette
+	lex     Lexer
+	clock
+	out   output
+	batch batch
+}
+
+// region is the rows that scroll, inclusive.
+type region struct{ top, bottom int }
+
+// clock is where in the stream and in the numbering of rows a Terminal is.
+type clock struct {
 	offset     uint64
 	work       uint64
 	epoch      uint32
 	generation uint32 // Respawns so far
 	moved      uint64 // see Moved; no part of the state
-	out        output
-	batch      batch
 }
 
 // cursor is the cursor and the pen.
@@ -69,8 +76,9 @@ var defaultCharsets = checkpoint.Charsets{G: [4]uint8{'B', 'B', 'B', 'B'}}
 // (0..MaxScrollback). It is in epoch 1 at offset 0.
 func New(cols, rows, scrollback int) *Terminal {
 	cols, rows = clampSize(cols, rows)
-	t := &Terminal{cols: cols, rows: rows, epoch: 1}
+	t := &Terminal{cols: cols, rows: rows, clock: clock{epoch: 1}}
 	t.hist.limit = min(max(scrollback, 0), MaxScrollback)
+	t.hist.budget, t.hist.linkBudget = historyBudget(t.hist.limit), MaxLinkBytes
 	t.tab.reset()
 	t.main = newScreen(rows, 0)
 	t.grid = &t.main
@@ -163,8 +171,12 @@ func (t *Terminal) obey(tok Token) {
 
 // compact drops unused styles, clusters and links.
 func (t *Terminal) compact() {
+	if t.grid == &t.main { // what the alternate screen had is not there any more
+		for _, r := range t.alt.rows {
+			r.reset(0)
+		}
+	}
 	t.tab.compact(&t.main, &t.alt)
-	t.hist.forget()
 	t.cur.stale = true
 	t.setPen(t.cur.pen)
 }
@@ -241,6 +253,12 @@ func (t *Terminal) Work() uint64 { return t.work }
 // numbers, as scrolling a part of it does: their text did not change, but that of the
 // numbers did. A Terminal that was restored takes what it was restored at.
 func (t *Terminal) Moved() uint64 { return t.moved }
+
+// Weight is about how many bytes a State with all of the history takes, encoded. It
+// depends on the stream only.
+func (t *Terminal) Weight() uint64 {
+	return uint64(t.hist.bytes + 8*t.hist.rows())
+}
 
 // TakeReplies returns the answers to queries since the last call, for the
 // program's input. A replay drops them.

@@ -18,7 +18,7 @@ func (t *Terminal) AppendRow(dst []byte, y, cols int) []byte {
 	n := min(r.length(), cols)
 	for x := 0; x < n; {
 		c := r.cells[x]
-		w.setPen(t.tab.styles[c>>cellStyle])
+		w.setPen(t.tab.styles.list[c>>cellStyle])
 		if c&cellKind == wide && x+2 > n {
 			w.print(blankText)
 			x++
