@@ -12,31 +12,39 @@ import (
 //	what is printed               checkpoint               behind the last one
 //	a screen is redrawn, or       screen, and the rows     deltaWork
 //	little scrolls                since the last one
-//	lines scroll by               the whole state: begins  fullWork
+//	lines scroll by               the whole state: begins  fullWork to mostWork
 //	                              a span
+//	lines scroll by, and the      screen, and the rows     half of fullWork
+//	whole state is large          since the last one
 //	either                        the whole state: begins  spanWork, or spanBytes of
 //	                              a span                   the stream, behind the last
 //	                                                       of this kind
 //
 // While lines scroll by, the rows since the last checkpoint are the stream once
 // more, and replaying the stream is what makes them; soon no row of then is
-// left. So nothing is written until a whole state is worth it.
+// left. So nothing is written until a whole state is worth it, but where that is so
+// large that it would take longer than four times mostWork.
 var distances = distance{
 	deltaWork: 4 << 20, deltaShare: 16,
-	fullWork: 12 << 20, fullShare: 11,
+	fullWork: 12 << 20, fullShare: 12, mostWork: 27 << 20,
 	spanWork: 128 << 20,
 }
 
 // distance is a set of distances. Before compression a checkpoint inside a span is
 // at most one deltaShare-th of the stream since the last one, and a whole state one
-// fullShare-th; but behind fullWork in the one case, and three times that in the other
-// (or four times the state's bytes, since restoring takes as long), it is written
-// whatever it takes.
+// fullShare-th; but behind fullWork in the one case, and mostWork in the other (or four
+// times the state's bytes), it is written whatever it takes.
 type distance struct {
 	deltaWork, deltaShare uint64
 	fullWork, fullShare   uint64
+	mostWork              uint64
 	spanWork              uint64
 }
+
+// largestWhole is up to how many bytes a state can be restored in time. It is what a
+// history of 10,000 rows comes to at most; beyond it, nothing is gained by keeping the
+// rest of a hydration short.
+const largestWhole = 24 << 20
 
 // rowBytes is what a row is taken for before it is encoded.
 const rowBytes = 64
@@ -80,24 +88,40 @@ func (s *schedule) next(t *replay.Terminal) (blob []byte, full, ok bool) {
 		}
 		s.took(t, state, whole)
 		return s.blob, whole, true
-	case since >= s.fullWork && (bytes >= s.whole*s.fullShare || since >= max(3*s.fullWork, 4*s.whole)):
+	case since >= s.fullWork && (bytes >= s.whole*s.fullShare || since >= max(s.mostWork, 4*min(s.whole, t.Weight()))):
 		return s.full(t), true, true
+	case since >= s.fullWork/2 && 4*s.whole > s.mostWork && s.whole <= largestWhole && s.rowsThere(t):
+		blob, full := s.delta(t)
+		return blob, full, true
 	}
 	s.tried = work
 	return nil, false, false
 }
 
+// delta returns the state of t without the rows that the checkpoints before have.
+func (s *schedule) delta(t *replay.Terminal) (blob []byte, full bool) {
+	state := t.StateSince(s.row)
+	full = state.History.Hidden > 0 || state.History.First > s.row
+	s.blob = checkpoint.Encode(s.blob[:0], state)
+	s.took(t, state, full)
+	return s.blob, full
+}
+
+// rowsThere reports whether the checkpoints before have all rows that t still has
+// above s.row.
+func (s *schedule) rowsThere(t *replay.Terminal) bool {
+	b := t.Bounds()
+	return b.Epoch == s.epoch && (b.Screen == replay.Alternate || b.Oldest <= s.row)
+}
+
 // fewRows reports whether the rows since the last checkpoint are so few that they
 // are kept for less than it takes to replay them.
 func (s *schedule) fewRows(t *replay.Terminal, bytes uint64) bool {
-	b := t.Bounds()
-	if b.Epoch != s.epoch {
-		return false
-	}
 	// The alternate screen has no rows of its own; while it is shown, nothing
 	// changes behind it.
-	return b.Screen == replay.Alternate ||
-		b.Oldest <= s.row && (b.Active-min(b.Active, s.row))*rowBytes*s.deltaShare <= bytes
+	b := t.Bounds()
+	return s.rowsThere(t) &&
+		(b.Screen == replay.Alternate || (b.Active-min(b.Active, s.row))*rowBytes*s.deltaShare <= bytes)
 }
 
 // full returns the whole state of t, which is to begin a span.

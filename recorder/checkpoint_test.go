@@ -148,12 +148,13 @@ func TestHydrateAnywhere(t *testing.T) {
 	var full, delta int
 	for seed := range streams {
 		for i, d := range []distance{
-			{400, 1, 3000, 1, 12000},
-			{2000, 1, 8000, 2, 64000},
-			{1000, 4, 1 << 40, 1, 1 << 40}, // one span
-			{1, 1, 2, 1, 1 << 40},          // a checkpoint behind each frame
+			{400, 1, 3000, 1, 9000, 12000},
+			{2000, 1, 8000, 2, 24000, 64000},
+			{1000, 4, 1 << 40, 1, 1 << 40, 1 << 40}, // one span
+			{1, 1, 2, 1, 6, 1 << 40},                // a checkpoint behind each frame
+			{2000, 16, 3000, 1000, 100, 64000},      // large states
 		} {
-			log, err := st.Create(seed*4 + uint64(i) + 1)
+			log, err := st.Create(seed*5 + uint64(i) + 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -223,7 +224,7 @@ func TestHydrateAt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newTape(log, distance{1, 1, 2, 1, 1 << 40}, 20, 3, 10)
+	p := newTape(log, distance{1, 1, 2, 1, 6, 1 << 40}, 20, 3, 10)
 	want := map[uint64]string{}
 	note := func() { want[p.term.Offset()] = string(checkpoint.Encode(nil, p.term.State())) }
 	note()

@@ -17,7 +17,7 @@ import (
 // gapLoop is a loop without a program.
 func gapLoop(log *store.Log, cols, rows int) *loop {
 	p := &Pane{log: log, child: &child{exit: replay.Exit{Number: 3}}, logger: slog.New(slog.DiscardHandler)}
-	l := &loop{pane: p, term: replay.New(cols, rows, 50), schedule: schedule{distance: distance{600, 4, 4000, 1, 20000}}}
+	l := &loop{pane: p, term: replay.New(cols, rows, 50), schedule: schedule{distance: distance{600, 4, 4000, 1, 12000, 20000}}}
 	l.checkpoint()
 	return l
 }

@@ -14,7 +14,7 @@ import (
 
 const (
 	batchBytes = 256 << 10 // the largest batch
-	leastBatch = 4 << 10
+	leastBatch = 1 << 10
 	// batchTime is how long feeding one batch may hold up whoever wants to read
 	// the pane. A program whose bytes take more work gets smaller batches.
 	batchTime = 10 * time.Millisecond
@@ -219,8 +219,9 @@ func (l *loop) rearm() {
 func (l *loop) record(batch []byte) {
 	began := time.Now()
 	l.append(store.Output, batch)
-	if time.Since(began) > batchTime {
-		l.batch = max(l.batch/2, leastBatch)
+	if took := time.Since(began); took > batchTime {
+		// At once: whoever asks for an offset within this batch waits as long.
+		l.batch = max(min(l.batch/2, int(int64(len(batch))*int64(batchTime)/int64(took))), leastBatch)
 	} else {
 		l.batch = min(l.batch*2, batchBytes)
 	}
@@ -318,6 +319,9 @@ func (l *loop) applyResize() {
 		}
 		l.resized = time.Now()
 		l.observe(Observation{Kind: Resized, Cols: cols, Rows: rows, Epoch: l.term.Bounds().Epoch})
+		if !l.gap.open {
+			l.maybeCheckpoint() // cutting a history anew takes as long as some output
+		}
 	}
 	b := l.term.Bounds()
 	for _, want := range l.resizeWants {
