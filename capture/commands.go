@@ -36,7 +36,9 @@ type CommandsResult struct {
 }
 
 // Command is a command of a shell. Its output are the bytes [Start, End) of the
-// stream; End is missing while it runs, Exit also where nobody knows it.
+// stream; End is missing while it runs, Exit also where nobody knows it. Behind a gap
+// that is whether the end is that of the same command, and where the shell is: there
+// is no Exit, no Seconds and no Cwd then.
 type Command struct {
 	Start   uint64   `json:"start"`
 	End     *uint64  `json:"end,omitempty"`
@@ -103,7 +105,7 @@ func (r *CommandsResult) keep(n int) {
 func pair(marks []mark, lo uint64, past bool) (commands []Command, from uint64) {
 	from = lo
 	commands = []Command{}
-	cwd, running := "", -1 // the command that runs
+	cwd, running, gap := "", -1, false // the command that runs; bytes of it are missing
 	for i := range marks {
 		m := &marks[i]
 		switch m.kind {
@@ -112,16 +114,24 @@ func pair(marks []mark, lo uint64, past bool) (commands []Command, from uint64) 
 			continue
 		case inputStart:
 			continue
+		case lost:
+			cwd, gap = "", true
+			continue
+		case programEnd:
+			cwd = ""
 		}
 		if running >= 0 {
-			commands[len(commands)-1].finish(&marks[running], m)
+			c := &commands[len(commands)-1]
+			if c.finish(&marks[running], m); gap {
+				c.Exit, c.Seconds = nil, nil
+			}
 		} else if m.kind == commandEnd && len(commands) == 0 {
 			from = m.end
 		}
 		running = -1
 		if m.kind == outputStart {
 			commands = append(commands, Command{Start: m.end, Command: commandLine(m.text), Cwd: cwd})
-			running = i
+			running, gap = i, false
 		}
 	}
 	if running >= 0 && past {

@@ -20,6 +20,7 @@ const (
 	commandEnd  markKind = 'D'
 	directory   markKind = 'W' // OSC 7: the working directory
 	programEnd  markKind = 'X' // the program, or the recording, has ended
+	lost        markKind = 'G' // bytes are missing, and what marks were in them
 )
 
 // mark is a place in the stream that says something about the commands of a shell.
@@ -102,9 +103,11 @@ func (m *markScan) frame(f store.Frame, from uint64) {
 		}
 	case store.Gap, replay.MarkExit, replay.MarkRestart, replay.MarkRespawn:
 		m.lexer.Reset()
-		if f.Kind != store.Gap {
-			m.found(mark{kind: programEnd, start: f.Offset, end: f.Offset, time: f.Time})
+		found := mark{kind: programEnd, start: f.Offset, end: f.End().Offset, time: f.Time}
+		if f.Kind == store.Gap {
+			found.kind = lost
 		}
+		m.found(found)
 	}
 }
 

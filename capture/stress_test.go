@@ -53,6 +53,9 @@ type truth struct {
 	torn     map[int]bool      // lines that a gap or a respawn cut off
 	places   []stressPlace     // in order
 	index    map[uint64]int    // of places, by offset
+	sought   []*stressLineAt   // the lines that waits look for
+	marks    []stressMark      // that are whole, of the shells and of the programs' ends, in order
+	shell    stressShell
 }
 
 // stressPlace is an offset of which the test knows everything.
@@ -93,12 +96,15 @@ func screenHash(r *ScreenResult) hash {
 type piece struct {
 	raw, text string
 	plain     bool
+	at        *stressBytes // where it comes to stand, if somebody asks
+	mark      *stressMark  // that it is
 }
 
 // line makes the pieces of the next line.
 func (s *stress) line(r *rand.Rand) []piece {
-	var out []piece
-	add := func(raw, text string, plain bool) { out = append(out, piece{raw, text, plain}) }
+	out := s.truth.shell.marks(r)
+	first := len(out)
+	add := func(raw, text string, plain bool) { out = append(out, piece{raw: raw, text: text, plain: plain}) }
 	text := func(t string) { add(t, t, true) }
 	if r.IntN(3) == 0 {
 		add(fmt.Sprintf("\x1b[38;2;%d;153;153m", r.IntN(256)), "", false)
@@ -125,6 +131,7 @@ func (s *stress) line(r *rand.Rand) []piece {
 	for _, p := range out[:len(out)-1] {
 		line += p.text
 	}
+	s.truth.seek(len(s.truth.lines), line, out[first:len(out)-1])
 	s.truth.lines = append(s.truth.lines, line)
 	return out
 }
@@ -161,6 +168,7 @@ func (s *stress) frame(r *rand.Rand, size int, rest []piece) (frame, text []byte
 		case k == len(p.raw):
 			text = append(text, p.text...)
 		}
+		s.truth.stands(p, k, uint64(len(s.truth.stream)+len(frame)), false)
 		if p.raw = p.raw[k:]; p.raw == "" {
 			rest = rest[1:]
 		}
@@ -179,7 +187,9 @@ func (s *stress) waitForRoom() {
 func (s *stress) append(r *rand.Rand, frame, text []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.log.Append(store.Output, s.now(), frame)
+	now := s.now()
+	s.log.Append(store.Output, now, frame)
+	s.truth.clock(now.Wall)
 	k := 0
 	if r.IntN(8) == 0 {
 		k = r.IntN(len(frame))
@@ -272,6 +282,10 @@ func (s *stress) took(state *checkpoint.State, full bool) {
 func (s *stress) mark(kind store.Kind, data []byte) {
 	f := store.Frame{Kind: kind, Time: s.now(), Data: data}
 	s.log.Append(f.Kind, f.Time, f.Data)
+	if kind != replay.MarkResize {
+		at := stressBytes{from: s.term.Offset(), to: s.term.Offset()}
+		s.truth.marks = append(s.truth.marks, stressMark{kind: 'X', stressBytes: at, wall: f.Time.Wall})
+	}
 	if err := replay.Apply(s.term, f); err != nil {
 		s.t.Error(err)
 	}
@@ -306,6 +320,7 @@ func (s *stress) respawn(restarted bool) {
 	place.behind = stateHash(s.term)
 	s.checkpoint()
 	s.closed = false
+	s.truth.shell = stressShell{}
 }
 
 // cutCharacter says whether the stream ends within a character.
@@ -341,6 +356,7 @@ func (s *stress) gap(r *rand.Rand, rest []piece) []piece {
 		s.term.Feed([]byte(p.raw[:k]))
 		t.stream = append(t.stream, p.raw[:k]...)
 		n += k
+		t.stands(p, k, uint64(len(t.stream)), true)
 		in = !p.plain && k < len(p.raw)
 		if p.raw = p.raw[k:]; p.raw == "" {
 			rest = rest[1:]
@@ -348,6 +364,7 @@ func (s *stress) gap(r *rand.Rand, rest []piece) []piece {
 	}
 	s.term.TakeReplies()
 	t.lost[from] = uint64(n)
+	t.marks = append(t.marks, stressMark{kind: 'G', stressBytes: stressBytes{from: from, to: from + uint64(n)}})
 	s.log.AppendGap(s.now(), uint64(n), []byte("disk"))
 	s.checkpoint()
 	s.note(len(t.text), true)

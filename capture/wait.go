@@ -103,101 +103,10 @@ func Wait(ctx context.Context, p Pane, q WaitRequest) (*WaitResult, error) {
 	if q.QuietMS != nil && *q.QuietMS > q.TimeoutMS {
 		return nil, &Error{"invalid_params.wait", "quiet_ms is above timeout_ms: the wait could never end by it", nil}
 	}
-	w.marks.found = w.mark
 	if err := w.place(ctx); err != nil {
 		return nil, err
 	}
 	return w.r, w.run(ctx)
-}
-
-// place finds where to begin.
-func (w *wait) place(ctx context.Context) error {
-	var cursor *Cursor
-	switch {
-	case w.q.Cursor != nil && w.q.Since != nil:
-		return errTwoPlaces
-	case w.q.Cursor != nil:
-		c, err := ParseCursor(*w.q.Cursor)
-		if err == nil && c.Pane != w.p.Log().Pane() {
-			err = errOtherPane
-		}
-		if err != nil {
-			return err
-		}
-		cursor = &c
-	}
-	var end uint64
-	if err := w.p.View(ctx, func(t *replay.Terminal, _ bool) { end, w.generation = t.Offset(), t.Generation() }); err != nil {
-		return err
-	}
-	from := end
-	switch {
-	case cursor != nil && cursor.Store != w.q.Store:
-		w.r.Missed = true
-	case cursor != nil && cursor.Generation != w.generation:
-		return errRespawned
-	case cursor != nil:
-		from = cursor.Offset
-		if err := w.filter.setState(cursor.Filter); err != nil {
-			return err
-		}
-	case w.q.Since != nil:
-		from = *w.q.Since
-	}
-	if from > end { // a place that this stream has not reached
-		w.r.Missed, from = true, end
-	}
-	return w.enter(from)
-}
-
-// enter goes on at an offset: behind the marks of a respawn that stand there, at the
-// oldest byte if it is no longer retained.
-func (w *wait) enter(offset uint64) error {
-	if oldest := w.p.Log().Oldest(); offset < oldest {
-		c, err := firstCheckpoint(w.p.Log())
-		if err != nil {
-			return err
-		}
-		w.miss(max(oldest, c.Offset) - offset)
-		if w.filter.lexer, err = lexerAt(w.p.Log(), c); err != nil {
-			return err
-		}
-		offset = max(oldest, c.Offset)
-	}
-	w.at = offset
-	w.restart()
-	r, err := w.p.Log().ReadOffset(offset)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	w.next = r.At()
-	for {
-		f, err := r.Next()
-		if errors.Is(err, io.EOF) || err == nil && f.End().Offset > offset {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if f.Kind == replay.MarkRespawn {
-			w.next = f.End()
-		}
-	}
-}
-
-// miss notes that bytes in front of what comes next are lost.
-func (w *wait) miss(bytes uint64) {
-	w.r.Missed = true
-	w.r.MissedBytes += bytes
-	w.filter.cr = false
-	w.filter.lexer.Reset()
-}
-
-// restart begins a line at the place where the wait is.
-func (w *wait) restart() {
-	w.line = w.line[:0]
-	w.begin = anchor{offset: w.at, filter: w.filter.appendState(nil)}
 }
 
 // run looks at what there is, and then waits for more, until something is found.
@@ -205,50 +114,55 @@ func (w *wait) run(ctx context.Context) error {
 	w.active = time.Now()
 	w.deadline = w.active.Add(time.Duration(w.q.TimeoutMS) * time.Millisecond)
 	for {
-		before := w.at
-		done, err := w.look(ctx)
+		done, err := w.step(ctx)
 		if errors.Is(err, store.ErrEvicted) {
 			// Again from where the line begins, or from what is left of it.
 			err = w.filter.setState(w.begin.filter)
 			if err == nil {
 				err = w.enter(w.begin.offset)
 			}
-			if err == nil {
-				continue
-			}
 		}
 		if err != nil || done {
 			return err
 		}
-		closed, err := w.skipOpenGap(ctx)
-		if err != nil {
-			return err
-		}
-		if closed {
-			return w.end("exit", w.at, w.filter.appendState(nil))
-		}
-		now := time.Now()
-		if w.at > before {
-			w.active = now
-		}
-		until := w.deadline
-		if w.q.QuietMS != nil {
-			if quiet := w.active.Add(time.Duration(*w.q.QuietMS) * time.Millisecond); !now.Before(quiet) {
-				return w.end("quiet", w.at, w.filter.appendState(nil))
-			} else if quiet.Before(until) {
-				until = quiet
-			}
-		}
-		if !now.Before(w.deadline) {
-			return w.timeout()
-		}
-		limited, cancel := context.WithDeadline(ctx, until)
-		err = w.p.Await(limited, w.next)
-		cancel()
-		if err != nil && (ctx.Err() != nil || limited.Err() == nil) {
-			return err
+	}
+}
+
+// step looks at what there is, and waits until there is more, or ends the wait.
+func (w *wait) step(ctx context.Context) (done bool, err error) {
+	before := w.at
+	if done, err = w.look(ctx); done || err != nil {
+		return done, err
+	}
+	closed, err := w.skipOpenGap(ctx)
+	if err != nil {
+		return false, err
+	}
+	if closed {
+		return true, w.end("exit", w.at, w.filter.appendState(nil))
+	}
+	now := time.Now()
+	if w.at > before {
+		w.active = now
+	}
+	until := w.deadline
+	if w.q.QuietMS != nil {
+		if quiet := w.active.Add(time.Duration(*w.q.QuietMS) * time.Millisecond); !now.Before(quiet) {
+			return true, w.unfound("quiet")
+		} else if quiet.Before(until) {
+			until = quiet
 		}
 	}
+	if !now.Before(w.deadline) {
+		return true, w.unfound("timeout")
+	}
+	limited, cancel := context.WithDeadline(ctx, until)
+	err = w.p.Await(limited, w.next)
+	cancel()
+	if err != nil && (ctx.Err() != nil || limited.Err() == nil) {
+		return false, err
+	}
+	return false, nil
 }
 
 // skipOpenGap passes over what the pane has written, and the log has not. closed says
@@ -259,6 +173,7 @@ func (w *wait) skipOpenGap(ctx context.Context) (closed bool, err error) {
 		if end > w.p.Log().End().Offset && end > w.at {
 			w.miss(end - w.at)
 			w.at = end
+			w.filter.lexer.SetState(t.AppendLexerState(nil)) // that AppendLexerState made: it cannot fail
 			w.restart()
 		}
 		closed = over && w.at == end
@@ -286,7 +201,7 @@ func (w *wait) look(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 		if w.scanned >= scanBytes && time.Now().After(w.deadline) {
-			return true, w.timeout()
+			return true, w.unfound("timeout")
 		}
 		from := max(w.at, f.Offset)
 		w.next = f.End()
@@ -296,10 +211,15 @@ func (w *wait) look(ctx context.Context) (done bool, err error) {
 				return done, err
 			}
 		case store.Gap:
-			if end := f.End().Offset; end > from {
-				w.miss(end - from)
-				w.at = end
-				w.restart()
+			if f.End().Offset <= from {
+				continue
+			}
+			if done, err = w.match(w.line, math.MaxUint64); done || err != nil {
+				return done, err
+			}
+			w.at = from
+			if err := w.passGap(f.End()); err != nil {
+				return false, err
 			}
 		case replay.MarkExit, replay.MarkClosed, replay.MarkRestart, replay.MarkRespawn:
 			if f.Kind == replay.MarkExit && !w.q.Exit {
@@ -343,6 +263,9 @@ func (w *wait) output(at uint64, p []byte, t store.Time) (done bool, err error) 
 		w.begin.skip = len(w.text) - len(rest)
 	}
 	if w.q.Command && w.ended != nil {
+		if done, err = w.match(w.line, limit); done || err != nil {
+			return done, err
+		}
 		return true, w.command()
 	}
 	if w.pattern == nil {
@@ -435,17 +358,17 @@ func (w *wait) command() error {
 	return w.end("command", w.ended.end, (&filter{}).appendState(nil)) // behind a sequence
 }
 
-// timeout ends the wait without a result. What has been begun of a line is looked at
+// unfound ends the wait without a match. What has been begun of a line is looked at
 // again by the next one.
-func (w *wait) timeout() error {
+func (w *wait) unfound(reason string) error {
 	if w.pattern == nil || len(w.line) == 0 {
-		return w.end("timeout", w.at, w.filter.appendState(nil))
+		return w.end(reason, w.at, w.filter.appendState(nil))
 	}
 	_, at, state, err := w.locate(0, 0)
 	if err != nil {
 		return err
 	}
-	return w.end("timeout", at, state)
+	return w.end(reason, at, state)
 }
 
 func (w *wait) end(reason string, offset uint64, state []byte) error {

@@ -34,6 +34,8 @@ var stressKinds = []struct {
 	{"screens", stressScreens},
 	{"raw exports", stressRawExports},
 	{"transcripts", stressTranscripts},
+	{"waits", stressWaits},
+	{"commands", stressCommands},
 }
 
 // stressFollower reads a pane's stream from its first byte on.

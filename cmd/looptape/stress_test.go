@@ -47,7 +47,7 @@ func newStressPane(r *rand.Rand, programs, most int) *stressPane {
 			n = r.IntN(3 * stressLine)
 		}
 		first := (stressFirst + i) * stressEach
-		p.argv = append(p.argv, []string{"sh", "-c", fmt.Sprintf("seq %d %d 2>&- | head -c %d", first, first+stressEach-1, n)})
+		p.argv = append(p.argv, []string{"sh", "-c", fmt.Sprintf("seq %d %d 2>&- | awk '%s' 2>&- | head -c %d", first, first+stressEach-1, stressMarks, n)})
 		size := n + n/(stressDigits+1)
 		p.begins = append(p.begins, p.begins[i]+uint64(size))
 		p.lines = append(p.lines, p.lines[i]+(size+stressLine-1)/stressLine)
@@ -70,7 +70,7 @@ func (p *stressPane) bytes(from, to uint64) []byte {
 	for from < to {
 		i := p.program(from)
 		line := (from - p.begins[i]) / stressLine
-		text := fmt.Sprintf("%d\r\n", (stressFirst+i)*stressEach+int(line))
+		text := stressText(i, int(line))
 		begin := p.begins[i] + line*stressLine
 		end := min(begin+stressLine, p.begins[i+1], to)
 		out = append(out, text[from-begin:end-begin]...)
@@ -79,9 +79,18 @@ func (p *stressPane) bytes(from, to uint64) []byte {
 	return out
 }
 
-// text is bytes as text.
+// text is bytes as text: without CR and marks.
 func (p *stressPane) text(from, to uint64) string {
-	return strings.ReplaceAll(string(p.bytes(from, to)), "\r", "")
+	raw := p.bytes(from, to)
+	var out []byte
+	for at := from; at < to; at++ {
+		i := p.program(at)
+		line, k := int(at-p.begins[i])/stressLine, int(at-p.begins[i])%stressLine
+		if k >= stressMark(line) && raw[at-from] != '\r' {
+			out = append(out, raw[at-from])
+		}
+	}
+	return string(out)
 }
 
 // line is a line of the pane by its number.
@@ -89,7 +98,7 @@ func (p *stressPane) line(k int) (text string, program int) {
 	for program = 0; p.lines[program+1] <= k; program++ {
 	}
 	begin := p.begins[program] + uint64(k-p.lines[program])*stressLine
-	return strings.TrimSpace(string(p.bytes(begin, min(begin+stressLine, p.begins[program+1])))), program
+	return strings.TrimSpace(p.text(begin, min(begin+stressLine, p.begins[program+1]))), program
 }
 
 // lineAt is the number of the line that the byte at an offset belongs to.
