@@ -65,8 +65,20 @@ type schedule struct {
 	epoch uint32
 	row   uint64
 
+	why  reason // there was a checkpoint last
 	blob []byte // reused
 }
+
+// reason says by which rule of next there is a checkpoint. Nobody but tests asks.
+type reason string
+
+const (
+	spanIsLong   reason = "the span is long"
+	littleScroll reason = "little scrolled"
+	wholeIsWorth reason = "a whole state is worth it"
+	wholeIsLarge reason = "a whole state would be large"
+	asked        reason = "asked for" // where something begins or ends
+)
 
 // next returns the checkpoint that is due after what t was fed last, if one is.
 // blob is valid until the next call.
@@ -75,7 +87,9 @@ func (s *schedule) next(t *replay.Terminal) (blob []byte, full, ok bool) {
 	switch since := work - s.work; {
 	case work-s.spanWork >= s.distance.spanWork,
 		s.spanBytes > 0 && t.Offset()-s.spanOffset >= s.spanBytes:
-		return s.full(t), true, true
+		blob = s.full(t)
+		s.why = spanIsLong
+		return blob, true, true
 	case work-s.tried < s.deltaWork:
 		return nil, false, false
 	case s.fewRows(t, bytes):
@@ -87,11 +101,15 @@ func (s *schedule) next(t *replay.Terminal) (blob []byte, full, ok bool) {
 			return nil, false, false
 		}
 		s.took(t, state, whole)
+		s.why = littleScroll
 		return s.blob, whole, true
 	case since >= s.fullWork && (bytes >= s.whole*s.fullShare || since >= max(s.mostWork, 4*min(s.whole, t.Weight()))):
-		return s.full(t), true, true
+		blob = s.full(t)
+		s.why = wholeIsWorth
+		return blob, true, true
 	case since >= s.fullWork/2 && 4*s.whole > s.mostWork && s.whole <= largestWhole && s.rowsThere(t):
-		blob, full := s.delta(t)
+		blob, full = s.delta(t)
+		s.why = wholeIsLarge
 		return blob, full, true
 	}
 	s.tried = work
@@ -129,6 +147,7 @@ func (s *schedule) full(t *replay.Terminal) []byte {
 	state := t.State()
 	s.blob = checkpoint.Encode(s.blob[:0], state)
 	s.took(t, state, true)
+	s.why = asked
 	return s.blob
 }
 
