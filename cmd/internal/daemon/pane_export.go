@@ -3,13 +3,19 @@ package daemon
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"time"
 
 	"looptape/capture"
+	"looptape/cmd/internal/wire"
 )
 
 // exportChunk is the size of an item of an export: in base64 it fits 64 KiB.
 const exportChunk = 48 << 10
+
+// maxExports is how many exports may be under way: each has a Terminal for as long as
+// its client takes to read it.
+const maxExports = 32
 
 func (s *Server) paneExport(ctx context.Context, r *request) (any, error) {
 	var q capture.ExportRequest
@@ -24,6 +30,14 @@ func (s *Server) paneExport(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.exports.Add(1) > maxExports {
+		s.exports.Add(-1)
+		return nil, &wire.Error{
+			Code: "limit.exports", Message: fmt.Sprintf("%d exports are under way already: wait until one has ended", maxExports),
+			Data: map[string]int{"exports": maxExports},
+		}
+	}
+	defer s.exports.Add(-1)
 	q.Header = w.castHeader()
 	q.Now = time.Now()
 	q.Begin = func(from, to uint64) error {

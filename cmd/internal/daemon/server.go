@@ -60,6 +60,7 @@ type Server struct {
 	limits  limits
 	panes   atomic.Int32 // whose terminal is open
 	imports *imports
+	exports atomic.Int64  // under way
 	starts  chan struct{} // holds one for each program that is being started
 	watches sync.WaitGroup
 

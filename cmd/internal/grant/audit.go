@@ -2,6 +2,7 @@ package grant
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,18 +15,59 @@ import (
 // AuditFile is the audit log.
 const AuditFile = "audit.jsonl"
 
+// maxAudit is how long the audit log grows, in bytes. Then it is renamed, and takes the
+// place of the one that was renamed before.
+const maxAudit = 16 << 20
+
+// auditBefore is what is appended to its name.
+const auditBefore = ".1"
+
 // audit is the audit log: JSON, one line for each denial.
 type audit struct {
+	path string
+
 	mu   sync.Mutex // one line at a time
 	file *os.File
+	size int64
 }
 
 func openAudit(dir string) (*audit, error) {
-	f, err := os.OpenFile(filepath.Join(dir, AuditFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
+	a := &audit{path: filepath.Join(dir, AuditFile)}
+	if err := a.open(); err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
-	return &audit{file: f}, nil
+	return a, nil
+}
+
+func (a *audit) open() error {
+	f, err := os.OpenFile(a.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	a.file, a.size = f, info.Size()
+	return nil
+}
+
+// turn begins a new file. If it cannot, the old one goes on.
+func (a *audit) turn() error {
+	if err := os.Rename(a.path, a.path+auditBefore); err != nil {
+		return err
+	}
+	old := a.file
+	if err := a.open(); err != nil {
+		return err
+	}
+	return old.Close()
+}
+
+func (a *audit) close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.file.Close()
 }
 
 func (a *audit) denied(c Caller, verb string, right manifest.Right, resource string) error {
@@ -42,6 +84,11 @@ func (a *audit) denied(c Caller, verb string, right manifest.Right, resource str
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, err = a.file.Write(append(line, '\n'))
-	return err
+	var turned error
+	if a.size > 0 && a.size+int64(len(line)) >= maxAudit {
+		turned = a.turn()
+	}
+	n, err := a.file.Write(append(line, '\n'))
+	a.size += int64(n)
+	return errors.Join(turned, err)
 }

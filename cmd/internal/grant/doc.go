@@ -14,7 +14,7 @@
 //
 //	owner.token   the owner's token, for the CLI of the same user to read
 //	grants.json   the grants of unknown callers, and the named tokens
-//	audit.jsonl   one line for each denial
+//	audit.jsonl   one line for each denial; at 16 MiB it becomes audit.jsonl.1
 //
 // grants.json is read when the daemon starts and at no other time, and written
 // whole, by a new file that takes its place, when a token is made or revoked. It
@@ -45,5 +45,6 @@
 //
 // The package knows rights and resources by name only; which verb needs which
 // right stands in the manifest. It refuses to write down anything of a request
-// but who, what verb, what right and on what. The audit log is not rotated.
+// but who, what verb, what right and on what. Of the audit log it keeps the newest 16 to
+// 32 MiB: who is denied often enough drives older denials out.
 package grant

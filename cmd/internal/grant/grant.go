@@ -113,7 +113,7 @@ func Open(dir string) (*Authority, error) {
 }
 
 // Close closes the audit log.
-func (a *Authority) Close() error { return a.audit.file.Close() }
+func (a *Authority) Close() error { return a.audit.close() }
 
 // Identify returns the caller who bears token; nil is no token at all. ok is
 // false for a token that nobody has.

@@ -31,5 +31,6 @@ var export = Verb{
 		{Code: "not_found.command", When: "there is no such command: the shell has to mark its commands"},
 		{Code: "invalid_params.export", When: "an end of the range is given twice, or the range ends before it begins"},
 		{Code: "invalid_params.time", When: "a time cannot be read"},
+		{Code: "limit.exports", When: "32 are under way already"},
 	},
 }
