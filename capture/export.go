@@ -280,13 +280,20 @@ func cut(f *store.Frame, to uint64) bool {
 	return f.Offset <= to
 }
 
-// firstCheckpoint is what the log begins with.
+// firstCheckpoint is what the log begins with. Behind the loss of that, nothing can be
+// shown before the next one.
 func firstCheckpoint(log *store.Log) (store.Checkpoint, error) {
 	for c, err := range log.Checkpoints(store.Pos{}) {
 		return c, err
 	}
+	if oldest := log.Oldest(); oldest < log.Durable() {
+		return store.Checkpoint{}, &store.DamagedError{Pane: log.Pane(), Offset: oldest, Err: errNoCheckpoints}
+	}
 	return store.Checkpoint{}, store.ErrNoCheckpoint
 }
+
+// errNoCheckpoints is what is wrong with a log of which no checkpoint is left.
+var errNoCheckpoints = errors.New("all of its checkpoints are missing")
 
 // generationAt is the generation of the last checkpoint at or in front of at: that
 // of the place itself, since each respawn is followed by a checkpoint.

@@ -98,12 +98,8 @@ func (v *verifier) run(ctx context.Context, from store.Pos) error {
 	cps := checkpoints{log: v.log}
 	cps.seek(from)
 	defer func() { cps.stop() }()
-	first, ok := cps.peek()
-	if !ok { // a log without anything
-		return nil
-	}
-	r, err := v.log.Read(first.Pos)
-	if err != nil {
+	r, err := v.reader(from, &cps)
+	if r == nil || err != nil {
 		return err
 	}
 	defer r.Close()
@@ -136,6 +132,22 @@ func (v *verifier) run(ctx context.Context, from store.Pos) error {
 			return err
 		}
 	}
+}
+
+// reader is a reader of the log from its first checkpoint on, nil if there is nothing.
+func (v *verifier) reader(from store.Pos, cps *checkpoints) (*store.Reader, error) {
+	if first, ok := cps.peek(); ok {
+		return v.log.Read(first.Pos)
+	}
+	if from.Offset >= v.end.Offset {
+		return nil, nil
+	}
+	r, err := v.log.ReadOffset(from.Offset)
+	if err == nil {
+		lost := max(r.At().Offset, from.Offset) - from.Offset
+		v.lose(VerifyItem{Kind: VerifyDamage, Offset: from.Offset, LostBytes: lost, What: errNoCheckpoints.Error()})
+	}
+	return r, err
 }
 
 // frame replays one frame.

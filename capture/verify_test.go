@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -203,30 +202,35 @@ func records(t *testing.T, dir string) (found []record) {
 	return found
 }
 
-// verifySpoiled verifies the recording while one bit of a record is flipped.
+// verifySpoiled verifies a copy of the recording in which one bit of a record is
+// flipped.
 func verifySpoiled(t *testing.T, dir string, r record) (*VerifyResult, []VerifyItem) {
 	t.Helper()
-	good, err := os.ReadFile(r.table)
+	spoiled := filepath.Join(t.TempDir(), "s")
+	if err := os.CopyFS(spoiled, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	table := filepath.Join(spoiled, "db", filepath.Base(r.table))
+	b, err := os.ReadFile(table)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad := slices.Clone(good)
-	bad[r.place+4] ^= 4 // in the header's checksum
-	if err := os.WriteFile(r.table, bad, 0o600); err != nil {
+	b[r.place+4] ^= 4 // in the header's checksum
+	if err := os.WriteFile(table, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := os.WriteFile(r.table, good, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}()
-	return verifyDir(t, dir)
+	result, found := verifyDir(t, spoiled)
+	if err := os.RemoveAll(spoiled); err != nil {
+		t.Fatal(err)
+	}
+	return result, found
 }
 
 // TestVerifyDamagedFiles flips bits in the tables of a store, one at a time, and
 // the damage is found and costs what lies in the same block of the table (32 KiB
 // and a record) at most: a segment its bytes and the screens up to the next
-// checkpoint; a checkpoint that is not the first nothing but time.
+// checkpoint; a checkpoint that is not the first of its span nothing but time, and once
+// the table is mended nothing tells that there was one.
 func TestVerifyDamagedFiles(t *testing.T) {
 	dir := t.TempDir()
 	recordVerified(t, dir, nil)
@@ -239,6 +243,10 @@ func TestVerifyDamagedFiles(t *testing.T) {
 		}
 		if result == nil {
 			unopened++
+			continue
+		}
+		whole := result.Frames == verifyFrames && result.Checkpoints < 2*verifyFrames/verifySpan
+		if result.Sound && whole && r.typ == 'C' && r.frame%verifySpan != 0 {
 			continue
 		}
 		if result.Sound || len(found) == 0 || len(found) != result.Damages || result.Drifts > 0 {
@@ -262,8 +270,5 @@ func TestVerifyDamagedFiles(t *testing.T) {
 	t.Logf("%d records, of which %d are needed to open the log", len(all), unopened)
 	if len(all) < 20 || unopened > 4 {
 		t.Errorf("%d records, of which %d are needed to open the log", len(all), unopened)
-	}
-	if result, found := verifyDir(t, dir); !result.Sound {
-		t.Errorf("undone: %+v, found %+v", result, found)
 	}
 }

@@ -117,6 +117,7 @@ func (l *Log) storedBack(it *pebble.Iterator, at Pos, yield func(Checkpoint, err
 // checkpoint is the last checkpoint, or the last full one, at or before at.
 func (l *Log) checkpoint(at Pos, full bool) (Checkpoint, error) {
 	at.Seq = min(at.Seq, math.MaxUint64-1) // there is no position behind the last one
+	empty := l.End() == Pos{}
 	if cp, ok := l.pendingBefore(at, full); ok {
 		return cp, nil
 	}
@@ -141,8 +142,11 @@ func (l *Log) checkpoint(at Pos, full bool) (Checkpoint, error) {
 		cp, err = l.readCheckpoint(it, k)
 		return err
 	})
-	if err != nil && at.Before(l.beginning()) {
+	switch oldest := l.beginning(); {
+	case err != nil && at.Before(oldest):
 		err = ErrEvicted
+	case errors.Is(err, ErrNoCheckpoint) && !empty: // a log begins with one
+		err = &DamagedError{l.pane, oldest.Offset, errMissing}
 	}
 	return cp, err
 }
@@ -156,7 +160,7 @@ func (l *Log) nextCheckpoint(from Pos, past bool) (cp Checkpoint, err error) {
 	pending, ok := l.pendingFrom(from, past)
 	var over *Pos // the span that has no more
 	err = l.s.view(l.pane, func(it *pebble.Iterator) error {
-		k := dataKey{pane: l.pane}
+		k, full := dataKey{pane: l.pane}, true
 		span, err := l.spanAt(it, from)
 		switch {
 		case errors.Is(err, ErrNoCheckpoint): // before the oldest
@@ -165,6 +169,7 @@ func (l *Log) nextCheckpoint(from Pos, past bool) (cp Checkpoint, err error) {
 		case from == span:
 			k.span, k.at = span, span
 		default:
+			full = false
 			k.span, k.class, k.at = span, classDelta, from
 			if past {
 				k.at.Seq++
@@ -177,6 +182,9 @@ func (l *Log) nextCheckpoint(from Pos, past bool) (cp Checkpoint, err error) {
 		switch {
 		case err != nil:
 			return &DamagedError{l.pane, from.Offset, err}
+		case full && k.class != classFull:
+			cp = Checkpoint{Pos: k.span, Full: true}
+			return &DamagedError{l.pane, k.span.Offset, errMissing}
 		case k.class == classData:
 			over = &span
 			return nil
@@ -213,15 +221,18 @@ func (l *Log) spanBehind(it *pebble.Iterator, span Pos) (dataKey, error) {
 	next := func(delta uint64) []byte {
 		return spanKey(l.pane, Pos{Offset: satAdd(span.Offset, delta), Seq: span.Seq + 1})
 	}
+	full := func(span Pos) dataKey { return dataKey{l.pane, span, classFull, span} }
 	if it.SeekGE(next(0)) {
 		k, err := decodeDataKey(it.Key())
-		return k, l.broken(span.Offset, err)
+		if err == nil && k.class != classFull {
+			k, err = full(k.span), errMissing
+		}
+		return k, l.broken(k.span.Offset, err)
 	}
 	err := it.Error()
 	if err == nil {
 		return dataKey{}, io.EOF
 	}
-	full := func(span Pos) dataKey { return dataKey{l.pane, span, classFull, span} }
 	k, ok := l.bisect(it, next)
 	if !ok {
 		return dataKey{}, err

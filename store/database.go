@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -36,8 +37,13 @@ func (s *Store) pebbleOptions(mustExist bool) *pebble.Options {
 		L0StopWritesThreshold:      stopWrites,
 		CompactionConcurrencyRange: func() (int, int) { return 1, 1 },
 		EventListener: &pebble.EventListener{
+			// What left the WAL for a table is found by that alone.
+			FlushEnd: func(pebble.FlushInfo) { signal(s.keeper.due) },
 			// Damage is its reader's affair; the default would be Fatalf.
 			DataCorruption: func(info pebble.DataCorruptionInfo) {
+				if s.damage.hit(s.fs.PathBase(info.Path)) {
+					signal(s.keeper.due)
+				}
 				if what := firstLine(info.Details); s.damage.first(info.Path + what) {
 					s.opts.Logger.Error("store: damaged table", "path", info.Path, "err", what)
 				}
@@ -59,8 +65,36 @@ func (s *Store) pebbleOptions(mustExist bool) *pebble.Options {
 	return o
 }
 
-// openDB opens Pebble, makes or checks its meta record and sweeps.
-func (s *Store) openDB(state uint32) (err error) {
+// openDB opens the database, and mends the damaged tables that are known, and those
+// that it meets.
+func (s *Store) openDB(state uint32) error {
+	if s.opts.ReadOnly {
+		return s.openOnce(state)
+	}
+	_ = s.fs.base.Remove(s.fs.PathJoin(s.dir, dbDir, tableTemp)) // a crash may have left it
+	damaged, tried := sortedKeys(s.keeper.state.tables), make(map[string]bool)
+	for {
+		s.mend(damaged, tried)
+		if err := s.openOnce(state); err != nil {
+			return err
+		}
+		if err := s.lookAtEnds(); err != nil {
+			return err
+		}
+		damaged = s.damage.tables()
+		if !slices.ContainsFunc(damaged, func(name string) bool { return !tried[name] }) {
+			return nil
+		}
+		if err := s.db.Close(); err != nil {
+			return fmt.Errorf("store: closing a damaged database: %w", err)
+		}
+		s.db = nil
+	}
+}
+
+// openOnce opens Pebble, makes or checks its meta record and sweeps.
+func (s *Store) openOnce(state uint32) (err error) {
+	s.fs.strict.Store(false)
 	o := s.pebbleOptions(state == stateReady)
 	// MaxOpenFiles has a floor of 74.
 	o.FileCache = pebble.NewFileCache(max(s.opts.Tables/64, 1), s.opts.Tables)
@@ -97,7 +131,12 @@ func (s *Store) openDB(state uint32) (err error) {
 func (s *Store) checkMeta() error {
 	v, closer, err := s.db.Get(metaKey)
 	if errors.Is(err, pebble.ErrNotFound) {
-		return &DamagedError{Pane: WholeStore, Err: fmt.Errorf("meta: %w", errMissing)}
+		// It was in a block that is lost.
+		s.opts.Logger.Warn("store: the meta record is lost")
+		if s.opts.ReadOnly {
+			return nil
+		}
+		return s.db.Set(metaKey, encodeMeta(s.id), pebble.Sync)
 	}
 	if pebble.IsCorruptionError(err) {
 		// It shares a block with log data, which alone is the worse for it.

@@ -25,15 +25,16 @@
 //
 // Records and logs are apart because Pebble puts neighbouring keys into one
 // block, and a damaged block costs all that is in it. The journal is there
-// twice, in two files.
+// twice, in two files; it also says how far each log reached.
 //
 // Append copies into memory and returns. One goroutine, the committer, takes
 // what all logs have, encodes it in a pool of encoders shared by all panes and
 // commits it as one synced batch; then Durable moves on. With Options.SyncEvery
 // the batch has left the process then, and Synced follows when the WAL is synced
-// (deferral.go). Readers see a frame from the moment Append returned. The ends of a log are derived from its keys
-// and its last record, never from separate state, so that after a crash it is
-// an exact prefix of what was appended, at least up to Durable.
+// (deferral.go). Readers see a frame from the moment Append returned. The ends of a
+// log are derived from its keys and its last record, so that after a crash it is an
+// exact prefix of what was appended, at least up to Durable. What the journal says of
+// its end counts only if it is farther: then damage has taken what was there.
 //
 // # What it refuses
 //
@@ -41,9 +42,9 @@
 // (ErrNewerVersion), one that is open elsewhere (ErrLocked). Damage is a
 // *DamagedError with the pane and the offset, and costs what is damaged only:
 // of the whole store only that of STORE, of Pebble's MANIFEST or WAL, or of both
-// files of the journal from end to end. A disk that fails ends the store
-// (ErrFailed), not the process: what was durable stays, reading goes on, another
-// process recovers it.
+// files of the journal from end to end. A damaged table is mended by the next Open
+// (mend.go). A disk that fails ends the store (ErrFailed), not the process: what was
+// durable stays, reading goes on, another process recovers it.
 //
 // # How it forgets
 //
@@ -84,12 +85,20 @@
 //   - The time index never runs backwards: after the wall clock was set back,
 //     OffsetAt knows no difference between the moments until it has caught up.
 //   - Damage of a block of the database costs the records in it (a block is 32
-//     KiB, or one record that is larger), of a table's index or footer all of
-//     the table (4 MiB at most), and about a hundred seeks, some ms, for each
-//     reader that comes by. It stops nobody who writes, but what cannot be compacted
-//     with it piles up, which makes reading slower, and Pebble tries again and again:
-//     up to a third of a core, until retention takes the table. If the last record of a log is damaged, what is
-//     appended comes 21 MiB behind it (29 if SyncEvery was ever set).
+//     KiB, or one record that is larger), of a table's index or footer nothing; of
+//     both, what lies behind it in the table (4 MiB as a rule). That is so once the
+//     table is mended, by the Open after the one that meets the damage (Stats.Damaged).
+//     Until then it may hide as much as the table spans, of all logs, and costs about
+//     a hundred seeks, some ms, for each reader that comes by. It stops nobody who
+//     writes, but what cannot be compacted with it piles up, and Pebble tries again
+//     and again: up to a third of a core.
+//   - Mending a table takes three times its size in memory, and once on disk. Where
+//     there is no space, it stays for the next Open.
+//   - If the first span of a log is lost whole, the log begins with the next one, as if
+//     it had been evicted. A lost checkpoint inside a span costs time only, and once its
+//     table is mended nothing tells of it. If the last record of a log is damaged, and
+//     its table not mended, what is appended comes 21 MiB behind it (29 if SyncEvery was
+//     ever set).
 //   - The daemon's records are kept in memory. A record is at most 16 MiB, its
 //     key 64 KiB. Put and Create cost two syncs, shared by those that wait.
 //   - Twelve files are open all the time, ten more for a moment, and as many tables
@@ -97,8 +106,8 @@
 //     fails with EMFILE after two seconds; neither is damage.
 //   - A log takes 128 bytes in reserve. On a file system that copies on write
 //     Reserve may fail when that is full.
-//   - Opening a store costs its records, opening a log its last record and its
-//     tails, whatever its length.
+//   - Opening a store costs its records and two seeks, some 50 µs, for each log;
+//     opening a log its last record and its tails, whatever its length.
 //   - A store wants 4 MiB of disk at least; on one with less than 64 MiB left
 //     memtables are a sixteenth of that, 256 KiB at least.
 //   - Memory: two memtables of 4 MiB, 8 MiB of block cache, an encoder of about

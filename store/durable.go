@@ -20,13 +20,16 @@ func (l *Log) Durable() uint64 {
 
 // Synced is the offset up to which the log survives a power cut too: Durable,
 // but with Options.SyncEvery up to so much behind it.
-func (l *Log) Synced() uint64 {
+func (l *Log) Synced() uint64 { return l.syncedEnd().Offset }
+
+// syncedEnd is the position up to which the log is synced, as Synced.
+func (l *Log) syncedEnd() Pos {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.s.deferral == nil || l.durable.Before(l.synced.end) {
-		return l.durable.Offset
+		return l.durable
 	}
-	return l.synced.end.Offset
+	return l.synced.end
 }
 
 // syncedTo says how far the log is synced.

@@ -87,11 +87,16 @@ func TestGolden(t *testing.T) {
 		"store-header": h.encode(),
 		"meta":         encodeMeta(id),
 		"entry":        (&entry{typ: entryPut, number: 9, batch: 8, key: "a/1", value: []byte("{}")}).append(nil, id),
-		"slot":         (&slot{7, 5, 64 << 20, 3}).encode(id),
-		"tail":         tail.out,
-		"checkpoint":   cp.out,
-		"key-full":     dataKey{7, Pos{403, 6}, classFull, Pos{403, 6}}.encode(),
-		"key-data":     dataKey{7, Pos{}, classData, Pos{100, 3}}.encode(),
+		"entry-reached": func() []byte {
+			e := reachedEntry(7, Pos{403, 6})
+			e.number, e.batch = 10, 10
+			return e.append(nil, id)
+		}(),
+		"slot":       (&slot{7, 5, 64 << 20, 3}).encode(id),
+		"tail":       tail.out,
+		"checkpoint": cp.out,
+		"key-full":   dataKey{7, Pos{403, 6}, classFull, Pos{403, 6}}.encode(),
+		"key-data":   dataKey{7, Pos{}, classData, Pos{100, 3}}.encode(),
 	} {
 		if !bytes.Equal(got, g[name]) {
 			t.Errorf("%s:\n got %x\nwant %x", name, got, g[name])

@@ -30,6 +30,7 @@ type dump struct {
 	sealed int
 	tails  int
 	lag    uint64
+	ends   map[uint64]store.Pos
 }
 
 func sum(b ...[]byte) uint32 {
@@ -51,7 +52,7 @@ func dumpStore(t *testing.T, dir string) dump {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	d := dump{map[uint64][]store.Frame{}, map[uint64][]string{}, map[string]string{}, map[uint64]bool{}, 0, 0, 0}
+	d := dump{map[uint64][]store.Frame{}, map[uint64][]string{}, map[string]string{}, map[uint64]bool{}, 0, 0, 0, map[uint64]store.Pos{}}
 	for _, name := range []string{"records.a", "records.b"} {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
@@ -107,6 +108,8 @@ func (d *dump) journal(id, b []byte) error {
 			d.logs[binary.BigEndian.Uint64(key)] = true
 		case 'W':
 			d.lag = le.Uint64(value)
+		case 'R':
+			d.ends[binary.BigEndian.Uint64(key)] = store.Pos{Offset: le.Uint64(value), Seq: le.Uint64(value[8:])}
 		}
 		b = b[(32+len(key)+len(value)+7)/8*8:]
 	}
@@ -188,7 +191,7 @@ func TestIndependentReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
-	want := dump{map[uint64][]store.Frame{}, map[uint64][]string{}, map[string]string{"a": "1", "b/c": "2"}, map[uint64]bool{0: true, 1: true, 2: true}, 0, 0, 0}
+	want := dump{map[uint64][]store.Frame{}, map[uint64][]string{}, map[string]string{"a": "1", "b/c": "2"}, map[uint64]bool{0: true, 1: true, 2: true}, 0, 0, 0, map[uint64]store.Pos{}}
 	for k, v := range want.record {
 		if err := s.Put(k, []byte(v)); err != nil {
 			t.Fatal(err)
@@ -199,7 +202,13 @@ func TestIndependentReader(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		add := func(f store.Frame, end store.Pos) { want.frames[pane] = append(want.frames[pane], f) }
+		add := func(f store.Frame, end store.Pos) {
+			want.frames[pane] = append(want.frames[pane], f)
+			want.ends[pane] = store.Pos{Offset: f.Offset + f.Lost, Seq: f.Seq + 1}
+			if f.Kind == store.Output {
+				want.ends[pane] = store.Pos{Offset: f.Offset + uint64(len(f.Data)), Seq: f.Seq + 1}
+			}
+		}
 		cp := func(blob string, full bool) {
 			at := l.AppendCheckpoint([]byte(blob), full)
 			class := 1
@@ -249,6 +258,9 @@ func TestIndependentReader(t *testing.T) {
 	}
 	if fmt.Sprint(got.record) != fmt.Sprint(want.record) {
 		t.Errorf("records %v", got.record)
+	}
+	if fmt.Sprint(got.ends) != fmt.Sprint(want.ends) {
+		t.Errorf("logs reached %v, want %v", got.ends, want.ends)
 	}
 	if fmt.Sprint(got.logs) != fmt.Sprint(want.logs) {
 		t.Errorf("logs %v", got.logs)

@@ -28,8 +28,9 @@ import (
 // delete; 'L' the log of a pane is made, 'X' it is removed (the key is pane:8,
 // big-endian); 'B' the record under the key was damaged; 'U' so was an entry of
 // which the key cannot be told; 'W' a power cut may have taken so many bytes of
-// a log that had left the process (the value is u64); 'E' the state that 'S'
-// began is complete.
+// a log that had left the process (the value is u64); 'R' the log of the pane in the
+// key reached at least to a position (the value is u64 offset, u64 seq); 'T' the table
+// in the key is damaged and is to be mended; 'E' the state that 'S' began is complete.
 //
 // A reader that meets something else goes on at the next multiple of 8 bytes
 // from which an entry can be read. An entry that is missing, or whose value
@@ -50,6 +51,8 @@ const (
 	entryDamaged = 'B'
 	entryUnknown = 'U'
 	entryLag     = 'W'
+	entryReached = 'R'
+	entryTable   = 'T'
 	entryEnd     = 'E'
 
 	entryHeader = 32
@@ -94,7 +97,7 @@ func sumOf(parts ...[]byte) (sum uint32) {
 // if there is none.
 func decodeEntry(b []byte, id [16]byte) (e entry, size int) {
 	le := binary.LittleEndian
-	if len(b) < entryHeader || b[1] != journalVersion || bytes.IndexByte([]byte("SPDLXBUWE"), b[0]) < 0 {
+	if len(b) < entryHeader || b[1] != journalVersion || bytes.IndexByte([]byte("SPDLXBUWRTE"), b[0]) < 0 {
 		return e, 0
 	}
 	key, value := int(le.Uint16(b[2:])), int(le.Uint32(b[4:]))
@@ -156,6 +159,8 @@ type records struct {
 	unknown int             // damaged entries whose key cannot be told
 	logs    map[uint64]bool
 	removed map[uint64]bool // logs whose content may still be there
+	reached map[uint64]Pos  // see entryReached
+	tables  map[string]bool // see entryTable
 	lag     uint64          // see entryLag
 	next    uint64          // number of the next entry
 }
@@ -164,6 +169,7 @@ func newRecords() *records {
 	return &records{
 		values: make(map[string][]byte), damaged: make(map[string]bool),
 		logs: make(map[uint64]bool), removed: make(map[uint64]bool),
+		reached: make(map[uint64]Pos), tables: make(map[string]bool),
 	}
 }
 
@@ -215,6 +221,10 @@ func (r *records) apply(e *entry) {
 		if r.lag = lagBytes; !e.bad && len(e.value) == 8 {
 			r.lag = binary.LittleEndian.Uint64(e.value)
 		}
+	case entryReached:
+		r.applyReached(e)
+	case entryTable:
+		r.tables[e.key] = true
 	case entryLog, entryRemove:
 		if len(e.key) != 8 {
 			r.unknown++
@@ -223,12 +233,29 @@ func (r *records) apply(e *entry) {
 		pane := binary.BigEndian.Uint64([]byte(e.key))
 		delete(r.removed, pane)
 		delete(r.logs, pane)
+		delete(r.reached, pane)
 		if e.typ == entryLog {
 			r.logs[pane] = true
 		} else {
 			r.removed[pane] = true
 		}
 	}
+}
+
+// applyReached notes how far a log reached. An entry of which the value is lost says
+// less than was known.
+func (r *records) applyReached(e *entry) {
+	if e.bad || len(e.key) != 8 || len(e.value) != 16 {
+		return
+	}
+	le := binary.LittleEndian
+	r.reached[binary.BigEndian.Uint64([]byte(e.key))] = Pos{le.Uint64(e.value), le.Uint64(e.value[8:])}
+}
+
+// reachedEntry says that the log of a pane reached at least to end.
+func reachedEntry(pane uint64, end Pos) entry {
+	v := binary.LittleEndian.AppendUint64(nil, end.Offset)
+	return entry{typ: entryReached, key: paneKey(pane), value: binary.LittleEndian.AppendUint64(v, end.Seq)}
 }
 
 // snapshot are the entries, numbers left open, that come to r.
@@ -248,6 +275,12 @@ func (r *records) snapshot() []entry {
 	}
 	for range r.unknown {
 		out = append(out, entry{typ: entryUnknown})
+	}
+	for _, pane := range sortedKeys(r.reached) {
+		out = append(out, reachedEntry(pane, r.reached[pane]))
+	}
+	for _, name := range sortedKeys(r.tables) {
+		out = append(out, entry{typ: entryTable, key: name})
 	}
 	if r.lag > 0 {
 		out = append(out, entry{typ: entryLag, value: binary.LittleEndian.AppendUint64(nil, r.lag)})

@@ -24,7 +24,8 @@ const maxJournal = 1 << 30
 type keeper struct {
 	s    *Store
 	reqs chan *change
-	stop chan struct{} // closed by Close
+	due  chan struct{} // there may be something to note; one slot
+	stop chan struct{} // closed by Close once nothing is appended any more
 	done chan struct{} // closed when run has returned
 
 	mu    sync.Mutex
@@ -47,7 +48,7 @@ type change struct {
 func newKeeper(s *Store) *keeper {
 	return &keeper{
 		s: s, state: newRecords(),
-		reqs: make(chan *change), stop: make(chan struct{}), done: make(chan struct{}),
+		reqs: make(chan *change), due: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 }
 
@@ -167,9 +168,13 @@ func (k *keeper) run() {
 		select {
 		case c := <-k.reqs:
 			changes = k.drain([]*change{c})
+		case <-k.due:
+			k.note()
+			continue
 		case <-k.s.failed:
 			return
 		case <-k.stop:
+			k.note()
 			return
 		}
 		k.write(changes)
@@ -202,6 +207,17 @@ func (k *keeper) write(changes []*change) {
 		}
 		kept, entries = append(kept, c), append(entries, c.entry)
 	}
+	if !k.append(entries) {
+		return
+	}
+	for _, c := range kept {
+		c.done <- nil
+	}
+	k.shrink()
+}
+
+// append makes entries durable. It reports false if the store fails.
+func (k *keeper) append(entries []entry) bool {
 	b := k.number(nil, entries)
 	for _, f := range k.files {
 		_, err := f.Write(bytes.Clone(b)) // a file may use b as its own
@@ -210,22 +226,46 @@ func (k *keeper) write(changes []*change) {
 		}
 		if err != nil {
 			k.s.fail(err)
-			return
+			return false
 		}
 	}
 	k.size += len(b)
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	for i := range entries {
 		k.state.apply(&entries[i])
 	}
-	k.mu.Unlock()
-	for _, c := range kept {
-		c.done <- nil
-	}
+	return true
+}
+
+// shrink writes the journal anew if that is worth it.
+func (k *keeper) shrink() {
 	if k.size > 4*k.fresh+journalSlack {
 		if err := k.rewrite(); err != nil {
 			k.s.fail(err)
 		}
+	}
+}
+
+// note makes it durable how far the open logs reach and which tables are damaged, as
+// far as it is not. On a full disk that is put off.
+func (k *keeper) note() {
+	if k.s.Err() != nil || k.s.fs.fullSince.Load() != 0 {
+		return
+	}
+	var entries []entry
+	for _, l := range k.s.openLogs() {
+		if end := l.syncedEnd(); k.reached(l.pane).Before(end) {
+			entries = append(entries, reachedEntry(l.pane, end))
+		}
+	}
+	for _, name := range k.s.damage.tables() {
+		if !k.state.tables[name] { // which only this goroutine changes
+			entries = append(entries, entry{typ: entryTable, key: name})
+		}
+	}
+	if len(entries) > 0 && k.append(entries) {
+		k.shrink()
 	}
 }
 
@@ -258,6 +298,13 @@ func (k *keeper) lag() uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.state.lag
+}
+
+// reached is how far the log of a pane reached at least, by what is noted.
+func (k *keeper) reached(pane uint64) Pos {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.state.reached[pane]
 }
 
 // excised says that nothing is left of a removed log.

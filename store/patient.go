@@ -43,6 +43,7 @@ type patientFS struct {
 	// reading, because too many are open; 0 while one can.
 	scarceSince atomic.Int64
 	scarce      atomic.Uint64 // counts those that could not
+	refused     refusals
 	// strict is set once Pebble is open; until then failures are returned, and
 	// are Open's.
 	strict atomic.Bool
@@ -218,10 +219,14 @@ func (p *patientFS) OpenDir(name string) (vfs.File, error) {
 
 func (p *patientFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	f, err := p.openForReading(func() (vfs.File, error) { return p.base.Open(name, opts...) })
-	if err != nil || !isTable(p.base, name) {
+	if !isTable(p.base, name) {
 		return f, err
 	}
-	return openTable(f, p.PathBase(name)), nil
+	if err != nil {
+		p.refused.add(err)
+		return nil, err
+	}
+	return openTable(f, p.PathBase(name), &p.refused), nil
 }
 
 func (p *patientFS) Lock(name string) (io.Closer, error)    { return p.base.Lock(name) }

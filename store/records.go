@@ -164,7 +164,8 @@ func (s *Store) release(pane uint64, l *Log, keep bool) {
 }
 
 // Log opens the log of a pane; a second call returns the same Log. It reads
-// the ends of the log only. Errors: ErrNoLog, *DamagedError.
+// the ends of the log only. Errors: ErrNoLog, *DamagedError, and what the file system
+// says if it refuses to read: then the log is as it was.
 func (s *Store) Log(pane uint64) (*Log, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,11 +181,17 @@ func (s *Store) Log(pane uint64) (*Log, error) {
 		return nil, ErrNoLog
 	}
 	l := s.newLog(pane)
-	if err := s.view(pane, l.recover); err != nil {
+	refused := s.fs.refused.n.Load()
+	err := s.view(pane, l.recover)
+	if cause := s.fs.refused.since(refused); cause != nil {
+		err = fmt.Errorf("store: pane %d cannot be read: %w", pane, cause)
+	}
+	if err != nil {
 		return nil, err
 	}
 	l.synced.end = l.durable // Open flushed what it found
 	s.logs[pane] = l
+	signal(s.keeper.due)
 	return l, nil
 }
 

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"encoding/binary"
-	"fmt"
 	"math"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -15,8 +14,28 @@ func (s *Store) newLog(pane uint64) *Log {
 
 // recover finds the ends of the log from its keys and its last records: the
 // oldest span is that of the first key, the end that of the last record of
-// frames.
+// frames, unless it is known that the log went on behind it.
 func (l *Log) recover(it *pebble.Iterator) error {
+	err := l.recoverEnds(it)
+	if err == nil {
+		l.reachedTo(l.s.keeper.reached(l.pane))
+	}
+	return err
+}
+
+// reachedTo says that the log went on at least to a position. It reports whether
+// that is behind its end: then what is between is lost, and a full checkpoint must
+// come first.
+func (l *Log) reachedTo(at Pos) bool {
+	if !l.end.Before(at) {
+		return false
+	}
+	l.s.opts.Logger.Error("store: the end of a log is lost", "pane", l.pane, "from", l.end.Offset, "to", at.Offset)
+	l.end, l.durable, l.needFull, l.tail = at, at, true, tail{}
+	return true
+}
+
+func (l *Log) recoverEnds(it *pebble.Iterator) error {
 	if !it.First() {
 		l.needFull = true
 		if it.Error() == nil {
@@ -28,8 +47,8 @@ func (l *Log) recover(it *pebble.Iterator) error {
 	if !ok {
 		return &DamagedError{l.pane, k.at.Offset, cmp.Or(damage, errRecord)}
 	}
-	if k.class != classFull && damage == nil {
-		return &DamagedError{l.pane, k.at.Offset, fmt.Errorf("%w: the log does not begin with a full checkpoint", errMissing)}
+	if k.class != classFull {
+		l.s.opts.Logger.Error("store: a log lacks the checkpoint that it begins with", "pane", l.pane, "offset", k.span.Offset)
 	}
 	l.needFull = false
 	first := k.span
@@ -58,10 +77,8 @@ func (l *Log) broken(offset uint64, err error) error {
 
 // recoverEmpty recovers a log whose last span has no frames.
 func (l *Log) recoverEmpty(it *pebble.Iterator, k dataKey) error {
-	if k.at != k.span {
-		return &DamagedError{l.pane, k.at.Offset, fmt.Errorf("%w: frames before a checkpoint", errMissing)}
-	}
 	l.end, l.durable = k.span, k.span
+	l.reachedTo(k.at)
 	v, err := it.ValueAndErr()
 	if err != nil {
 		return l.broken(k.at.Offset, err)
@@ -89,11 +106,11 @@ func (l *Log) recoverTail(it *pebble.Iterator, k dataKey) error {
 		l.clock = max(l.clock, last.frames[i].time.Wall)
 	}
 	l.needFull = last.frames[len(last.frames)-1].kind == Gap
-	// A checkpoint must not be ahead of the frames.
+	// A checkpoint says how far the frames in front of it went.
 	if it.SeekLT(dataKey{l.pane, k.span, classData, Pos{}}.encode()) {
 		cp, err := decodeDataKey(it.Key())
-		if err == nil && cp.span == k.span && l.end.Before(cp.at) {
-			return &DamagedError{l.pane, l.end.Offset, fmt.Errorf("%w: frames before a checkpoint", errMissing)}
+		if err == nil && cp.span == k.span && l.reachedTo(cp.at) {
+			return nil
 		}
 	}
 	return l.recoverTails(it, k)

@@ -38,6 +38,8 @@ type Stats struct {
 	// FullSince is since when the disk refuses writes for want of space, ns
 	// since the epoch; 0 while it does not.
 	FullSince int64
+	// Damaged is how many tables were met damaged, which the next Open mends.
+	Damaged int
 }
 
 // Stats returns the counters.
@@ -47,5 +49,6 @@ func (s *Store) Stats() Stats {
 		Commits: c.commits.Load(), Raw: c.raw.Load(), Written: c.written.Load(),
 		Segments: c.segments.Load(), Tails: c.tails.Load(), Evictions: c.evictions.Load(),
 		LastCommit: c.lastCommit.Load(), FullSince: s.fs.fullSince.Load(),
+		Damaged: len(s.damage.tables()),
 	}
 }

@@ -338,7 +338,6 @@ func (s *Store) Close() error {
 
 	close(s.retainer.stop)
 	close(s.committer.stop)
-	close(s.keeper.stop)
 	hurry := time.AfterFunc(closePatience, func() { close(s.fs.hurry) })
 	defer hurry.Stop()
 	select {
@@ -353,6 +352,7 @@ func (s *Store) Close() error {
 		case <-s.failed:
 		}
 	}
+	close(s.keeper.stop)
 	select {
 	case <-s.retainer.done:
 	case <-s.failed:

@@ -41,6 +41,9 @@ func (a *adviser) store(st *storeHealth, now time.Time) {
 	case "full":
 		a.say("The disk has been full for %s: free some space on the disk of %s, and the recording resumes by itself. Until then programs wait for 10 s, and then go on unrecorded.", now.Sub(*st.FullSince).Round(time.Second), st.dir)
 	default:
+		if st.Damaged > 0 {
+			a.say("Files of the store in %s are damaged, and hide more than what is lost: restart the daemon when its programs may end, and it mends them. See to that disk.", st.dir)
+		}
 		if st.Free > 0 && st.Free < littleSpace {
 			a.say("The disk of %s has only %s left: free some space, or recording will stop.", st.dir, InBytes(st.Free))
 		}

@@ -34,6 +34,8 @@ type storeHealth struct {
 	Disk  int64  `json:"disk_bytes"`
 	Cap   uint64 `json:"cap_bytes"`
 	Free  uint64 `json:"free_bytes"`
+	// Damaged is how many tables of the database are damaged.
+	Damaged int `json:"damaged_tables,omitempty"`
 	// FullSince is since when the disk takes nothing.
 	FullSince  *time.Time `json:"full_since,omitempty"`
 	LastCommit *time.Time `json:"last_commit,omitempty"`
@@ -110,6 +112,7 @@ func (s *Server) storeHealth() *storeHealth {
 	}
 	h.Free, _ = s.store.FreeBytes() // 0 if the system does not say
 	stats := s.store.Stats()
+	h.Damaged = stats.Damaged
 	if since := stats.FullSince; since != 0 {
 		at := time.Unix(0, since).UTC()
 		h.State, h.FullSince = "full", &at

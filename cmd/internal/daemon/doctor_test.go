@@ -39,6 +39,7 @@ func TestAdvice(t *testing.T) {
 		}},
 		{what: "a store that failed", store: func(h *storeHealth) { h.State, h.Error = "failed", "EIO" }, want: []string{"The store has failed (EIO): "}},
 		{what: "a full disk at the start", store: func(h *storeHealth) { h.State = "read-only" }, want: []string{"free some space on the disk of /state, then start the daemon again"}},
+		{what: "damaged tables", store: func(h *storeHealth) { h.Damaged = 1 }, want: []string{"restart the daemon when its programs may end, and it mends them"}},
 		{what: "little space", store: func(h *storeHealth) { h.Free = 10 << 20 }, want: []string{"The disk of /state has only 10.0 MiB left"}},
 		{what: "a damaged log", panes: []paneHealth{{Pane: "p3", Fault: "x", damaged: true}}, want: []string{"The recording of p3 is damaged: 'looptape verify --pane p3' says what is lost"}},
 		{what: "a loop that ended", panes: []paneHealth{{Pane: "p3", Fault: "x"}}, want: []string{"looptape failed on p3, "}},

@@ -14,6 +14,7 @@ var doctor = Verb{
 			{Name: "disk_bytes", Type: Integer, Summary: "What the store takes"},
 			{Name: "cap_bytes", Type: Integer, Summary: "What it may take: serve --disk"},
 			{Name: "free_bytes", Type: Integer, Summary: "What its file system has left"},
+			{Name: "damaged_tables", Type: Integer, Optional: true, Summary: "Files of the database that are damaged: the next start of the daemon mends them"},
 			{Name: "full_since", Type: Time, Optional: true, Summary: "Since when the disk takes nothing: panes wait for 10 s, then go on unrecorded"},
 			{Name: "last_commit", Type: Time, Optional: true, Summary: "When something became durable last, since the daemon started"},
 			{Name: "sync_interval_seconds", Type: Number, Optional: true, Summary: "How long what is durable may wait for a sync of the disk (serve --sync); absent: not at all"},
