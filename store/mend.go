@@ -100,7 +100,7 @@ func (s *Store) lookAtEnds() error {
 		if !it.SeekLT(hi) {
 			continue
 		}
-		if end := endAt(it); s.keeper.state.reached[pane].Before(end) {
+		if end := endAt(it, pane); s.keeper.state.reached[pane].Before(end) {
 			s.keeper.state.reached[pane] = end
 		}
 	}
@@ -110,10 +110,11 @@ func (s *Store) lookAtEnds() error {
 	return nil
 }
 
-// endAt is the end of the record under the iterator, as far as its header can be read.
-func endAt(it *pebble.Iterator) (end Pos) {
+// endAt is the end of the record of pane under the iterator, as far as its header can be
+// read; zero if that is of another pane.
+func endAt(it *pebble.Iterator, pane uint64) (end Pos) {
 	k, err := decodeDataKey(it.Key())
-	if err != nil {
+	if err != nil || k.pane != pane {
 		return end
 	}
 	v, err := it.ValueAndErr()

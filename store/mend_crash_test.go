@@ -277,3 +277,26 @@ func TestReachedBeforeCrash(t *testing.T) {
 		t.Errorf("%v, end %v, want %v", err, l.End(), m.end)
 	}
 }
+
+// A log that is empty stays so beside one that is not.
+func TestEmptyLogStaysEmpty(t *testing.T) {
+	o := Options{FS: MemFS(), Logger: quiet, Ballast: -1}
+	s := mustOpen(t, "s", o)
+	for pane := uint64(1); pane < 4; pane++ {
+		l, err := s.Create(pane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pane != 2 {
+			(&model{pane: pane}).grow(l, rngFor(pane))
+			mustSync(t, l)
+		}
+	}
+	mustClose(t, s)
+	mustClose(t, mustOpen(t, "s", o))
+	s = mustOpen(t, "s", o)
+	defer mustClose(t, s)
+	if l, err := s.Log(2); err != nil || l.End() != (Pos{}) || l.Oldest() != 0 {
+		t.Errorf("%v, end %v", err, l.End())
+	}
+}
