@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -176,8 +178,17 @@ func TestImportDies(t *testing.T) {
 	}
 }
 
-// TestImportKilled: kill -9 in the middle of any piece of an import leaves the whole
-// pane or none.
+// sessions lists them, each with the number of its windows.
+func (s *server) sessions(c *wire.Client) (windows []int) {
+	s.t.Helper()
+	for _, se := range call[struct{ Sessions []struct{ Windows []string } }](s, c, "session.list", obj{}).Sessions {
+		windows = append(windows, len(se.Windows))
+	}
+	return windows
+}
+
+// TestImportKilled: kill -9 of the daemon in the middle of any piece of an import leaves
+// the whole pane, in its session, or nothing.
 func TestImportKilled(t *testing.T) {
 	s := newServer(t)
 	const piece = 100_000
@@ -186,7 +197,7 @@ func TestImportKilled(t *testing.T) {
 	whole := 0
 	for round, at := range []int{0, 1, pieces / 2, pieces - 1, pieces - 1, pieces - 1} {
 		c := s.client()
-		params := obj{"session": call[struct{ Session string }](s, c, "session.create", obj{}).Session}
+		params := obj{"session": call[struct{ Session string }](s, c, "session.create", obj{"provisional": true}).Session}
 		for i := range at {
 			params["data"] = file[i*piece : (i+1)*piece]
 			params["import"] = call[imported](s, c, "pane.import", params).Import
@@ -209,12 +220,83 @@ func TestImportKilled(t *testing.T) {
 		if n < whole || n > whole+1 || answered && n == whole || at < pieces-1 && n > whole {
 			t.Fatalf("round %d: %d whole panes, now %d", round, whole, n)
 		}
+		if windows := s.sessions(c); len(windows) != n || slices.Contains(windows, 0) {
+			t.Fatalf("round %d: %d panes in sessions of %d windows", round, n, windows)
+		}
 		if whole = n; whole == 0 {
 			continue
 		}
 		last := list.Panes[whole-1]
 		if n := strings.Count(s.export(c, last.Pane, "asciicast"), "\n"); n != 20001 || last.State != "archived" {
 			t.Fatalf("round %d: %+v has %d lines", round, last, n)
+		}
+	}
+}
+
+// TestImportProgramKilled: kill -9 of "looptape import" at any moment leaves the whole
+// pane, in its session, or nothing; and no event tells of anything else.
+func TestImportProgramKilled(t *testing.T) {
+	s := newServer(t)
+	c := s.client()
+	file := castFile(20000) // three pieces and a part of one
+	for _, n := range []int{0, 1000, 600_000, 1_200_000, len(file)} {
+		before := len(s.sessions(c))
+		cmd := exec.Command("looptape", "import", "--dir", s.dir, "-")
+		in, err := cmd.StdinPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := in.Write(file[:n]); err != nil {
+			t.Fatal(err)
+		}
+		if n == len(file) {
+			in.Close() // it may come to its end
+		}
+		cmd.Process.Kill()
+		cmd.Wait()
+		in.Close()
+		// The daemon has seen its connection end once four others find a place.
+		s.awaitImports(c)
+		sessions := s.sessions(c)
+		panes := len(call[struct{ Panes []any }](s, c, "pane.list", obj{}).Panes)
+		if slices.Contains(sessions, 0) || len(sessions) != panes || len(sessions) > before && n < len(file) {
+			t.Errorf("killed behind %d bytes: %d panes, sessions of %d windows", n, panes, sessions)
+		}
+	}
+	made := map[string]int{}
+	for _, e := range s.now(c, 0) {
+		kind, _, _ := strings.Cut(e.Resource, ":")
+		made[e.Event+" "+kind]++
+	}
+	if made["created session"] != made["created pane"] || made["closed session"] > 0 {
+		t.Errorf("%v", made)
+	}
+}
+
+// awaitImports waits until no import is under way.
+func (s *server) awaitImports(c *wire.Client) {
+	s.t.Helper()
+	head := []byte(`{"version":2,"width":80,"height":24}` + "\n")
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		other, err := dial(s.dir)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		session := call[struct{ Session string }](s, other, "session.create", obj{"provisional": true}).Session
+		n := 0
+		for n < 4 && err == nil {
+			if _, err = try[imported](s, other, "pane.import", obj{"session": session, "data": head}); err == nil {
+				n++
+			}
+		}
+		if other.Close(); n == 4 {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("an import is under way still: %v", err)
 		}
 	}
 }

@@ -24,6 +24,7 @@ type verbCall struct {
 var verbCalls = []verbCall{
 	{"session.create", obj{}},
 	{"session.create", obj{"name": "named"}},
+	{"session.create", obj{"provisional": true}},
 	{"session.list", obj{}},
 	{"window.create", obj{"session": "s2", "argv": []string{"/bin/cat"}}},
 	{"window.list", obj{}},

@@ -28,7 +28,8 @@ func (a *app) importCommand() *cobra.Command {
 session of its own, and print the id of the pane. It has the times, sizes, markers
 and the exit of the file, and is read like any pane. What was typed is left out.
 FILE may be -, standard input. Starts a daemon when none runs. A file that cannot
-be read is refused with the number of the line, and nothing of it stays.`,
+be read is refused with the number of the line. Of an import that does not come to
+its end, killed ones included, nothing stays.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, title := os.Stdin, "import"
@@ -55,7 +56,7 @@ be read is refused with the number of the line, and nothing of it stays.`,
 	return cmd
 }
 
-// importFile imports a file into a new session, which goes again if that fails.
+// importFile imports a file into a new session, which is there when the pane is.
 func (a *app) importFile(ctx context.Context, in io.Reader, name string) error {
 	c, err := a.connectOrStart(ctx, "@owner", wire.CeilingMaxFrame)
 	if err != nil {
@@ -63,12 +64,11 @@ func (a *app) importFile(ctx context.Context, in io.Reader, name string) error {
 	}
 	defer c.Close()
 	var made paneIDs
-	if err := call(ctx, c, "session.create", map[string]string{"name": name}, &made); err != nil {
+	if err := call(ctx, c, "session.create", map[string]any{"name": name, "provisional": true}, &made); err != nil {
 		return err
 	}
 	raw, err := sendFile(ctx, c, made.Session, in)
 	if err != nil {
-		c.Call(context.WithoutCancel(ctx), "session.kill", map[string]string{"session": made.Session})
 		return err
 	}
 	if a.json {

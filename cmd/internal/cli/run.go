@@ -92,7 +92,7 @@ func open(ctx context.Context, c *wire.Client, argv []string, cols, rows int) (p
 	if err := checkText(append([]string{cwd}, argv...)); err != nil {
 		return p, err
 	}
-	raw, err := c.Call(ctx, "session.create", map[string]any{})
+	raw, err := c.Call(ctx, "session.create", map[string]any{"provisional": true})
 	if err == nil {
 		err = json.Unmarshal(raw, &p)
 	}

@@ -29,6 +29,8 @@ func importKey(pane uint64) string { return fmt.Sprintf("%s%d", importPrefix, pa
 type importNote struct {
 	Pane   uint64 `json:"pane"`
 	Window uint64 `json:"window"`
+	// Session is the one that is made with the pane, or nil.
+	Session *uint64 `json:"session,omitempty"`
 }
 
 // importing is an import that is under way. It belongs to a connection, and goes with
@@ -49,6 +51,7 @@ type importing struct {
 	window window           // from then on
 	wall   int64            // when it began, ns since the Unix epoch
 	last   int64            // time of the last event, ns since then
+	kept   bool             // its session, which was provisional, is on disk
 	ended  bool             // it is a pane, or came to nothing
 }
 
@@ -123,25 +126,37 @@ func (i *importing) abandon() {
 // drop ends the import, and has what there is of it removed. Its owner calls it.
 func (i *importing) drop() {
 	i.over()
-	if i.window.events != nil { // else there is no log yet
-		go i.server.removeImport(i.window.Pane.ID)
+	if i.window.events == nil { // there is no log yet
+		return
 	}
+	n := importNote{Pane: i.window.Pane.ID}
+	if i.kept && i.server.registry.dropEmpty(i.session) {
+		n.Session = &i.session
+	}
+	go i.server.removeImport(n)
 }
 
-// removeImport removes the log of an import, and then the note of it. It ends with the
+// removeImport removes what there is of an import, and then the note of it. It ends with the
 // disk's answer, or the store's end, and nobody waits for it: what it does not get done,
 // the next daemon does.
-func (s *Server) removeImport(pane uint64) {
-	err := s.store.Remove(pane)
-	if err == nil || errors.Is(err, store.ErrNoLog) {
-		err = s.store.Delete(importKey(pane))
+func (s *Server) removeImport(n importNote) {
+	err := s.store.Remove(n.Pane)
+	if errors.Is(err, store.ErrNoLog) {
+		err = nil
+	}
+	if err == nil && n.Session != nil {
+		err = s.store.Delete(fmt.Sprintf("%s%d", sessionKey, *n.Session))
+	}
+	if err == nil {
+		err = s.store.Delete(importKey(n.Pane))
 	}
 	if err != nil && !errors.Is(err, store.ErrClosed) {
-		s.logger.Error("what an import left is still there", "pane", pane, "err", err)
+		s.logger.Error("what an import left is still there", "pane", n.Pane, "err", err)
 	}
 }
 
-// sweepImports has what the imports of earlier daemons left removed.
+// sweepImports has what the imports of earlier daemons left removed, before anybody
+// can see it.
 func (s *Server) sweepImports() error {
 	if s.readOnly {
 		return nil
@@ -152,7 +167,10 @@ func (s *Server) sweepImports() error {
 		_, err := s.store.Get(fmt.Sprintf("%s%d", windowKey, n.Window))
 		switch {
 		case errors.Is(err, store.ErrNoRecord):
-			go s.removeImport(n.Pane)
+			if n.Session != nil && !s.registry.dropEmpty(*n.Session) {
+				n.Session = nil
+			}
+			go s.removeImport(*n)
 		case err == nil:
 			go s.forgetImport(n.Pane)
 		}
@@ -190,7 +208,11 @@ func (i *importing) head(h capture.CastHead) error {
 		Imported: &imported{Command: h.Command, Title: h.Title, Term: h.Term},
 	})
 	w.Created, w.Pane.Daemon = now, 0 // no daemon ran it
-	if err := s.registry.putRecord(importKey(w.Pane.ID), importNote{w.Pane.ID, w.ID}); err != nil {
+	note := importNote{Pane: w.Pane.ID, Window: w.ID}
+	if s.registry.isProvisional(i.session) {
+		note.Session = &i.session
+	}
+	if err := s.registry.putRecord(importKey(w.Pane.ID), note); err != nil {
 		return err
 	}
 	i.window = w // from here on there is something to remove

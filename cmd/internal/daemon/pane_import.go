@@ -92,8 +92,15 @@ func (i *importing) finish() error {
 		return err
 	}
 	w := i.window
+	var err error
+	if i.kept, err = s.registry.keepProvisional(i.session); err != nil {
+		return err
+	}
 	if err := s.registry.put(windowKey, w.ID, w); err != nil {
 		return err
+	}
+	if se, ok := s.registry.session(i.session); ok && i.kept {
+		s.announce(se)
 	}
 	w.archive = s.archives.open(w.Pane, false)
 	w.events.created(&w)

@@ -30,7 +30,9 @@ type session struct {
 	Created time.Time  `json:"created"`
 	Killed  *time.Time `json:"killed,omitempty"`
 
-	version int // counts changes
+	version     int  // counts changes
+	provisional bool // it is not on disk, see provisional.go
+	claimed     bool // and somebody makes it so
 }
 
 // window is the record of a window and its pane, and what the pane is now.
@@ -222,22 +224,28 @@ func (r *registry) write(key string, value []byte, done chan<- error) {
 	done <- r.store.Put(key, value)
 }
 
-// addSession makes a session. An empty name is its id.
-func (r *registry) addSession(name string) (session, error) {
+// newSession numbers a session. It is nobody's until addSession. An empty name is its
+// id.
+func (r *registry) newSession(name string) session {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	s := session{ID: r.next.session, Name: name, Created: time.Now().UTC()}
 	r.next.session++
-	r.mu.Unlock()
 	if s.Name == "" {
 		s.Name = formatID(manifest.Session, s.ID)
 	}
+	return s
+}
+
+// addSession makes a session durable, and known.
+func (r *registry) addSession(s session) error {
 	if err := r.put(sessionKey, s.ID, s); err != nil {
-		return s, err
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sessions[s.ID] = &s
-	return s, nil
+	return nil
 }
 
 // newWindow numbers a window and its pane. It is nobody's until addWindow.
@@ -370,7 +378,7 @@ func (r *registry) allSessions() []session {
 	defer r.mu.Unlock()
 	var list []session
 	for _, s := range r.sessions {
-		if s.Killed == nil {
+		if s.Killed == nil && !s.provisional {
 			list = append(list, *s)
 		}
 	}

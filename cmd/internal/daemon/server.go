@@ -134,13 +134,13 @@ func (s *Server) serve(ctx context.Context, c Config, ready func()) (err error) 
 		return err
 	}
 	defer s.grants.Close()
-	if err := s.sweepImports(); err != nil {
-		return err
-	}
 	s.registry, err = loadRegistry(s.store, s.hub, func(err error) {
 		s.logger.Error("damaged: what it names cannot be listed any more", "err", err)
 	})
 	if err != nil {
+		return err
+	}
+	if err := s.sweepImports(); err != nil {
 		return err
 	}
 	if !s.readOnly {

@@ -13,6 +13,10 @@ func (s *Server) sessionKill(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	answer := map[string]string{"session": formatID(manifest.Session, found.ID)}
+	if s.registry.dropProvisional(found.ID) {
+		return answer, nil
+	}
 	now, first := time.Now().UTC(), false
 	if err := s.registry.updateSession(found.ID, func(se *session) {
 		if first = se.Killed == nil; first {
@@ -38,5 +42,5 @@ func (s *Server) sessionKill(ctx context.Context, r *request) (any, error) {
 		}
 	}
 	kills.Wait()
-	return map[string]string{"session": formatID(manifest.Session, found.ID)}, err
+	return answer, err
 }

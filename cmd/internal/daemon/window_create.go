@@ -73,6 +73,13 @@ func (s *Server) start(ctx context.Context, in session, p *windowParams) (w wind
 		Argv: p.Argv, Cwd: cwd, Cols: p.Cols, Rows: p.Rows,
 		Scrollback: p.Scrollback, Retain: p.Retain, Started: time.Now().UTC(),
 	})
+	kept, err := s.registry.keepProvisional(in.ID)
+	if err != nil {
+		return w, err
+	}
+	if kept {
+		s.announce(in)
+	}
 	if err := s.registry.put(windowKey, w.ID, w); err != nil {
 		return w, err
 	}

@@ -5,7 +5,10 @@ var Verbs = []Verb{
 	{
 		Name: "session.create", Summary: "Make a session: a named group of windows",
 		Right: Manage, On: Any, Effect: Adds,
-		Params: []Param{{Name: "name", Summary: "Name of the session; default: its id", Type: String}},
+		Params: []Param{
+			{Name: "name", Summary: "Name of the session; default: its id", Type: String},
+			{Name: "provisional", Summary: "It is there, for others and on disk, once it has a window; without one it goes with this connection", Type: Boolean, Default: false},
+		},
 		Result: []Field{
 			{Name: "session", Type: String, Summary: "Id of the session"},
 			{Name: "name", Type: String, Summary: "Name of the session"},

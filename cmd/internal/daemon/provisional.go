@@ -1,0 +1,70 @@
+package daemon
+
+// A provisional session is in no list, on no disk and in no event. It becomes a session
+// when the first window comes into it; until then it goes with the connection that made
+// it. So whoever makes a session for something that may come to nothing, or may be
+// killed meanwhile, leaves no empty one.
+
+// addProvisional makes a session known to whoever has its id.
+func (r *registry) addProvisional(s session) {
+	s.provisional = true
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sessions[s.ID] = &s
+}
+
+func (r *registry) isProvisional(id uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.sessions[id]
+	return s != nil && s.provisional
+}
+
+// dropProvisional removes a session if it is provisional, and says whether it was.
+func (r *registry) dropProvisional(id uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.sessions[id]
+	if s == nil || !s.provisional || s.claimed {
+		return false
+	}
+	delete(r.sessions, id)
+	return true
+}
+
+// keepProvisional makes a provisional session a durable one, and says whether it did.
+// Of a session that is none, or is gone, it does nothing.
+func (r *registry) keepProvisional(id uint64) (kept bool, err error) {
+	r.mu.Lock()
+	s := r.sessions[id]
+	if s == nil || !s.provisional {
+		r.mu.Unlock()
+		return false, nil
+	}
+	s.claimed = true // its connection may go now
+	record := *s
+	r.mu.Unlock()
+	err = r.put(sessionKey, id, record)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		s.claimed = false
+		return false, err
+	}
+	kept, s.provisional = s.provisional, false
+	return kept, nil
+}
+
+// dropEmpty removes a session that has no window, and says whether it did; its record
+// stays.
+func (r *registry) dropEmpty(id uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range r.windows {
+		if w.Session == id {
+			return false
+		}
+	}
+	delete(r.sessions, id)
+	return true
+}
