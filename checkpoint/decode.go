@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"strings"
 )
 
 // What can be wrong with bytes that Decode is given. Errors wrap one of these.
@@ -18,7 +19,15 @@ var (
 
 // Decode undoes [Encode]. b must be one encoding and nothing else. The State's texts
 // share b's memory.
-func Decode(b []byte) (*State, error) {
+func Decode(b []byte) (*State, error) { return decode(b, recordKinds) }
+
+// DecodeBase is Decode for a State that only completes others: it leaves out what
+// Complete does not look at.
+func DecodeBase(b []byte) (*State, error) { return decode(b, "TLSH") }
+
+// decode decodes the records of some kinds. All are checked for their place and their
+// sum.
+func decode(b []byte, kinds string) (*State, error) {
 	n := min(len(b), len(Magic))
 	if string(b[:n]) != Magic[:n] {
 		return nil, ErrNotCheckpoint
@@ -55,7 +64,11 @@ func Decode(b []byte) (*State, error) {
 			d.fail()
 		}
 		r := decoder{b: d.bytes(), bad: d.bad, version: version}
-		r.record(kind, s)
+		if strings.IndexByte(kinds, kind) >= 0 {
+			r.record(kind, s)
+		} else {
+			r.b = nil
+		}
 		if r.bad || len(r.b) > 0 {
 			return nil, fmt.Errorf("%w: record %q", ErrDamaged, kind)
 		}
@@ -100,13 +113,8 @@ func (d *decoder) longUV() uint64 {
 }
 
 func (d *decoder) sv() int64 {
-	v, n := binary.Varint(d.b)
-	if n <= 0 {
-		d.fail()
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
+	v := d.uv()
+	return int64(v>>1) ^ -int64(v&1)
 }
 
 // upTo reads an uv that may be at most limit.
@@ -187,12 +195,7 @@ func (d *decoder) record(kind byte, s *State) {
 	case 'L':
 		d.links(s)
 	case 'S':
-		if n := d.count(5); n > 0 {
-			s.Styles = make([]Style, n)
-		}
-		for i := range s.Styles {
-			s.Styles[i] = Style{Color(d.u32()), Color(d.u32()), Color(d.u32()), uint16(d.upTo(math.MaxUint16)), d.num()}
-		}
+		d.styles(s)
 	case 'C':
 		d.cursor(s)
 	case 'H':
@@ -222,6 +225,64 @@ func (d *decoder) record(kind byte, s *State) {
 	case 'X':
 		d.lexer(&s.Lexer)
 	}
+}
+
+func (d *decoder) styles(s *State) {
+	least := 1
+	if d.version < 3 {
+		least = 5
+	}
+	n := d.count(least)
+	if n == 0 {
+		return
+	}
+	s.Styles = make([]Style, n)
+	for i := range s.Styles {
+		if d.version < 3 {
+			s.Styles[i] = Style{Color(d.u32()), Color(d.u32()), Color(d.u32()), uint16(d.upTo(math.MaxUint16)), d.num()}
+		} else {
+			d.style(&s.Styles[i])
+		}
+	}
+}
+
+func (d *decoder) style(v *Style) {
+	fields := d.byte()
+	if fields == hasFg { // as a rule, where there are very many
+		v.Fg = d.color()
+		return
+	}
+	if fields&hasFg != 0 {
+		v.Fg = d.color()
+	}
+	if fields&hasBg != 0 {
+		v.Bg = d.color()
+	}
+	if fields&hasUl != 0 {
+		v.Ul = d.color()
+	}
+	if fields&hasAttrs != 0 {
+		v.Attrs = uint16(d.upTo(math.MaxUint16))
+	}
+	if fields&hasLink != 0 {
+		v.Link = d.num()
+	}
+	if fields > 2*hasLink-1 || fields&hasAttrs != 0 && v.Attrs == 0 || fields&hasLink != 0 && v.Link == 0 {
+		d.fail()
+	}
+}
+
+// color reads a colour, which is not the default.
+func (d *decoder) color() Color {
+	if len(d.b) < 4 {
+		d.fail()
+		return 0
+	}
+	c := Color(binary.LittleEndian.Uint32(d.b))
+	if d.b = d.b[4:]; c == 0 {
+		d.fail()
+	}
+	return c
 }
 
 // links reads the links. They all share one string: there may be very many.
@@ -309,7 +370,7 @@ func (d *decoder) rows() []Row {
 		return nil
 	}
 	rows := make([]Row, n)
-	last := uint64(0)
+	last, style := uint64(0), 0
 	for i := range rows {
 		r := &rows[i]
 		r.Flags = d.byte()
@@ -323,7 +384,9 @@ func (d *decoder) rows() []Row {
 			}
 			r.Runs, d.spare = d.spare[:k:k], d.spare[k:]
 			for j := range r.Runs {
-				r.Runs[j] = Run{d.num(), d.num()}
+				r.Runs[j].Len = d.num()
+				style = d.runStyle(style)
+				r.Runs[j].Style = style
 			}
 		}
 		if d.bad {
@@ -331,6 +394,19 @@ func (d *decoder) rows() []Row {
 		}
 	}
 	return rows
+}
+
+// runStyle reads the style of a run; last is that of the one before.
+func (d *decoder) runStyle(last int) int {
+	if d.version < 3 {
+		return d.num()
+	}
+	v := int64(last) + int64(d.s32())
+	if v < 0 || v > math.MaxInt32 {
+		d.fail()
+		return 0
+	}
+	return int(v)
 }
 
 func (d *decoder) lexer(l *Lexer) {

@@ -7,7 +7,8 @@
 // # Layout
 //
 // state.go holds the data, encode.go the drawing of the format and the encoder,
-// decode.go the decoder and its errors.
+// decode.go the decoder and its errors, delta.go puts States together that were made
+// without each other's rows.
 //
 // # What a decoder is told
 //

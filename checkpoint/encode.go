@@ -28,7 +28,7 @@ import (
 //	              modify-other-keys byte, generation uv (from version 2 on,
 //	              before that 0), link room sv (from version 3 on, before 0)
 //	'L' links     list of: id str, URI str
-//	'S' styles    list of: fg uv, bg uv, underline uv, attributes uv, link uv
+//	'S' styles    list of styles
 //	'C' cursor    x uv, y uv, pending bool, pen uv, charsets, shape byte,
 //	              last str, joins bool, code point uv
 //	'H' history   first uv, hidden uv, list of rows
@@ -44,7 +44,13 @@ import (
 // of rows, saved bool, if so x uv, y uv, pending bool, pen uv, charsets, origin
 // bool; keyboard stack str; x uv, y uv, pending bool. A row is: flags byte, width uv,
 // written sv (difference to the row before in the list, the first to 0), text str,
-// list of runs: bytes uv, style uv.
+// list of runs: bytes uv, style sv (difference to the run before in the list of rows,
+// the first to 0). A style is: fields byte, and of these fields the ones whose bit is
+// set, which are not 0: fg u32 (bit 0), bg u32 (1), underline u32 (2), attributes uv
+// (3), link uv (4).
+//
+// Before version 3 the style of a run was uv, as it is, and a style was: fg uv, bg uv,
+// underline uv, attributes uv, link uv.
 const (
 	Magic   = "\x89LTC"
 	Version = 3
@@ -122,14 +128,7 @@ func (e *encoder) record(kind byte, s *State) {
 			e.str(l.URI)
 		}
 	case 'S':
-		e.num(len(s.Styles))
-		for _, v := range s.Styles {
-			e.uv(uint64(v.Fg))
-			e.uv(uint64(v.Bg))
-			e.uv(uint64(v.Ul))
-			e.uv(uint64(v.Attrs))
-			e.num(v.Link)
-		}
+		e.styles(s.Styles)
 	case 'C':
 		e.cursor(s)
 	case 'H':
@@ -161,6 +160,38 @@ func (e *encoder) record(kind byte, s *State) {
 		}
 	case 'X':
 		e.lexer(&s.Lexer)
+	}
+}
+
+// Fields of an encoded style, in their order.
+const (
+	hasFg = 1 << iota
+	hasBg
+	hasUl
+	hasAttrs
+	hasLink
+)
+
+func (e *encoder) styles(styles []Style) {
+	e.num(len(styles))
+	e.b = slices.Grow(e.b, 5*len(styles))
+	for i := range styles {
+		v, at := &styles[i], len(e.b)
+		e.byte(0)
+		for bit, c := range [...]Color{v.Fg, v.Bg, v.Ul} {
+			if c != 0 {
+				e.b[at] |= hasFg << bit
+				e.b = binary.LittleEndian.AppendUint32(e.b, uint32(c))
+			}
+		}
+		if v.Attrs != 0 {
+			e.b[at] |= hasAttrs
+			e.uv(uint64(v.Attrs))
+		}
+		if v.Link != 0 {
+			e.b[at] |= hasLink
+			e.num(v.Link)
+		}
 	}
 }
 
@@ -226,7 +257,7 @@ func (e *encoder) rows(rows []Row) {
 		size += len(rows[i].Text) + 8 + 4*len(rows[i].Runs)
 	}
 	e.b = slices.Grow(e.b, size)
-	last := uint64(0)
+	last, style := uint64(0), 0
 	for i := range rows {
 		r := &rows[i]
 		e.byte(r.Flags)
@@ -237,7 +268,8 @@ func (e *encoder) rows(rows []Row) {
 		e.num(len(r.Runs))
 		for _, run := range r.Runs {
 			e.num(run.Len)
-			e.num(run.Style)
+			e.sv(int64(run.Style - style))
+			style = run.Style
 		}
 	}
 }

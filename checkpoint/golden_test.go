@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"os"
 	"reflect"
@@ -114,6 +115,98 @@ func TestEarlierVersions(t *testing.T) {
 		}
 		if !reflect.DeepEqual(s, want) {
 			t.Errorf("Decode of %s:\n got %+v\nwant %+v", name, s, want)
+		}
+	}
+}
+
+// TestDecodeBase: what completes other States is read of any version, and nothing else;
+// what is wrong is found as by Decode.
+func TestDecodeBase(t *testing.T) {
+	for _, name := range []string{"v1.golden", "v2.golden", "v3.golden"} {
+		b := golden(t, name)
+		whole, err := checkpoint.Decode(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := &checkpoint.State{Semantics: whole.Semantics, Widths: whole.Widths, Size: whole.Size, Clock: whole.Clock,
+			OnAlt: whole.OnAlt, Region: whole.Region, Modes: whole.Modes, LinkRoom: whole.LinkRoom,
+			Links: whole.Links, Styles: whole.Styles, History: whole.History}
+		if s, err := checkpoint.DecodeBase(b); err != nil || !reflect.DeepEqual(s, want) {
+			t.Errorf("%s: %v\n got %+v\nwant %+v", name, err, s, want)
+		}
+		for i := range b {
+			bad := bytes.Clone(b)
+			bad[i] ^= 1
+			if s, err := checkpoint.DecodeBase(bad); s != nil || err == nil {
+				t.Errorf("%s, byte %d damaged: %v", name, i, err)
+			}
+			if s, err := checkpoint.DecodeBase(b[:i]); s != nil || !errors.Is(err, checkpoint.ErrTruncated) {
+				t.Errorf("%s, %d bytes: %v", name, i, err)
+			}
+		}
+	}
+}
+
+// TestComplete: rows, styles and links of several States come together; rows that a
+// later one has are not taken from an earlier one.
+func TestComplete(t *testing.T) {
+	row := func(text string, style int) checkpoint.Row {
+		return checkpoint.Row{Text: []byte(text), Runs: []checkpoint.Run{{Len: len(text), Style: style}}}
+	}
+	state := func(first uint64, offset uint64, rows ...checkpoint.Row) *checkpoint.State {
+		return &checkpoint.State{
+			Size:    checkpoint.Size{Cols: 80, Rows: 1, Scrollback: 5},
+			Clock:   checkpoint.Clock{Offset: offset, Epoch: 1},
+			Links:   []checkpoint.Link{{URI: fmt.Sprintf("used:%d", offset)}, {URI: "unused:"}},
+			Styles:  []checkpoint.Style{{}, {Fg: checkpoint.Color(offset), Link: 1}, {Fg: 7, Link: 2}},
+			History: checkpoint.History{First: first, Rows: rows},
+		}
+	}
+	// Rows 10 to 16; 14 is in the second as it was then, and in the last as it is.
+	bases := func() []*checkpoint.State {
+		return []*checkpoint.State{
+			state(13, 200, row("d", 1), row("old", 1)),
+			state(10, 100, row("a", 1), row("b", 0), row("c", 1)),
+		}
+	}
+	s := state(14, 300, row("e", 1), row("f", 0), row("g", 1))
+	if err := s.Complete(bases()...); err != nil {
+		t.Fatal(err)
+	}
+	if s.History.First != 12 || len(s.History.Rows) != 5 {
+		t.Fatalf("%d rows from %d on, want the newest 5, from 12 on", len(s.History.Rows), s.History.First)
+	}
+	for i, want := range []struct {
+		text, uri string
+		fg        checkpoint.Color
+	}{{"c", "used:100", 100}, {"d", "used:200", 200}, {"e", "used:300", 300}, {"f", "", 0}, {"g", "used:300", 300}} {
+		r := s.History.Rows[i]
+		style := s.Styles[r.Runs[0].Style]
+		uri := ""
+		if style.Link > 0 {
+			uri = s.Links[style.Link-1].URI
+		}
+		if string(r.Text) != want.text || style.Fg != want.fg || uri != want.uri {
+			t.Errorf("row %d: %q, colour %d, link %q; want %+v", i, r.Text, style.Fg, uri, want)
+		}
+	}
+	s = state(0, 300, row("x", 1))
+	if err := s.Complete(); err != nil || len(s.History.Rows) != 1 {
+		t.Errorf("completed by nothing: %v, %d rows", err, len(s.History.Rows))
+	}
+	for name, spoil := range map[string]func(b []*checkpoint.State){
+		"another epoch":   func(b []*checkpoint.State) { b[1].Clock.Epoch = 2 },
+		"another size":    func(b []*checkpoint.State) { b[0].Size.Cols = 79 },
+		"a later one":     func(b []*checkpoint.State) { b[0].Clock.Offset = 301 },
+		"rows missing":    func(b []*checkpoint.State) { b[1].History.Rows = b[1].History.Rows[:2] },
+		"the wrong order": func(b []*checkpoint.State) { b[0], b[1] = b[1], b[0] },
+		"hidden rows":     func(b []*checkpoint.State) { b[1].History.Hidden = 1 },
+		"no such style":   func(b []*checkpoint.State) { b[1].History.Rows[0].Runs[0].Style = 3 },
+	} {
+		b := bases()
+		spoil(b)
+		if err := state(14, 300, row("e", 1)).Complete(b...); !errors.Is(err, checkpoint.ErrBase) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
