@@ -165,7 +165,12 @@ func (tb *table) compact(screens ...*screen) {
 			tb.links[s.link.linkKey] = s.link
 		}
 	}
-	// So that what is new pays for the next time.
+	tb.setLimit(scanned)
+}
+
+// setLimit sets when to compact again, so that what is new pays for it. scanned is the
+// number of cells to look at.
+func (tb *table) setLimit(scanned int) {
 	tb.limit = minTable + max(2*len(tb.styles.list), 2*len(tb.clusters), scanned/8)
 }
 

@@ -104,7 +104,12 @@ func (h *history) grow(room int) *chunk {
 		}
 		c.rows, full.rows = full.rows[:0], refit(spare.rows, full.rows)
 		c.runs, full.runs = full.runs[:0], refit(spare.runs, full.runs)
-		full.styles = slices.Clone(full.styles)
+		if n := len(full.styles); n > 64 && n > cap(full.styles)/4 {
+			c.styles, full.styles = full.styles[:1], slices.Clone(full.styles)
+			clear(c.styles[1:n])
+		} else {
+			full.styles = slices.Clone(full.styles)
+		}
 		if cap(full.text) > chunkText && cap(full.text) > len(full.text)+len(full.text)/16 {
 			full.text = slices.Clone(full.text)
 		}

@@ -83,49 +83,61 @@ func restore(log *store.Log, at store.Pos) (*Terminal, store.Pos, error) {
 // builds on those before it, for the rows that it leaves out.
 func restoreNearest(log *store.Log, at store.Pos) (*Terminal, store.Pos, error) {
 	var nearest store.Checkpoint
-	var state *checkpoint.State
+	var states []*checkpoint.State
+	var above rowsAbove
 	for c, err := range log.CheckpointsBack(at) {
-		c, s, err := decode(log, c, err)
+		as := checkpoint.DecodeBase
+		if states == nil {
+			nearest, as = c, checkpoint.Decode
+		}
+		c, s, err := decode(log, c, err, as)
 		if err != nil {
 			return nil, c.Pos, err
 		}
-		if state == nil {
-			nearest, state = c, s
-		} else if err := state.Complete(s); err != nil {
-			return nil, c.Pos, unusable(log, c, err)
-		}
-		if enough(state) {
+		if states = append(states, s); above.enough(s) {
 			break
 		}
 	}
-	t, err := Restore(state)
+	err := states[0].Complete(states[1:]...)
+	var t *Terminal
+	if err == nil {
+		t, err = Restore(states[0])
+	}
 	if err != nil {
 		return nil, nearest.Pos, unusable(log, nearest, err)
 	}
 	return t, nearest.Pos, nil
 }
 
-// enough reports whether s has as many rows of history as a terminal keeps.
-func enough(s *checkpoint.State) bool {
+// rowsAbove counts rows of the history as far as they are there.
+type rowsAbove struct {
+	rows, bytes int
+	first       uint64 // number of the oldest one
+}
+
+// enough adds the rows that s has above those that were counted before, of a later
+// State, and reports whether there are as many as a terminal keeps.
+func (a *rowsAbove) enough(s *checkpoint.State) bool {
 	h := &s.History
-	if h.Hidden > 0 || len(h.Rows) >= s.Size.Scrollback {
-		return true
+	rows := h.Rows
+	if n := a.first - h.First; a.rows > 0 && n < uint64(len(rows)) {
+		rows = rows[:n]
 	}
-	bytes := 0
-	for i := range h.Rows {
-		bytes += len(h.Rows[i].Text) + loadOf(len(h.Rows[i].Runs)).bytes()
+	for i := range rows {
+		a.bytes += len(rows[i].Text) + loadOf(len(rows[i].Runs)).bytes()
 	}
-	return bytes > historyBudget(s.Size.Scrollback)
+	a.rows, a.first = a.rows+len(rows), h.First
+	return h.Hidden > 0 || a.rows >= s.Size.Scrollback || a.bytes > historyBudget(s.Size.Scrollback)
 }
 
 // load reads the full checkpoint at or in front of at.
 func load(log *store.Log, at store.Pos) (store.Checkpoint, *checkpoint.State, error) {
 	c, err := log.FullCheckpoint(at)
-	return decode(log, c, err)
+	return decode(log, c, err, checkpoint.Decode)
 }
 
 // decode decodes the checkpoint c, unless there was the error err.
-func decode(log *store.Log, c store.Checkpoint, err error) (store.Checkpoint, *checkpoint.State, error) {
+func decode(log *store.Log, c store.Checkpoint, err error, as func([]byte) (*checkpoint.State, error)) (store.Checkpoint, *checkpoint.State, error) {
 	if err != nil {
 		var damaged *store.DamagedError
 		if errors.As(err, &damaged) {
@@ -134,7 +146,7 @@ func decode(log *store.Log, c store.Checkpoint, err error) (store.Checkpoint, *c
 		}
 		return c, nil, err
 	}
-	state, err := checkpoint.Decode(c.Blob)
+	state, err := as(c.Blob)
 	if err == nil && state.Clock.Offset != c.Offset {
 		err = fmt.Errorf("it holds the state at offset %d", state.Clock.Offset)
 	}

@@ -36,6 +36,7 @@ func (t *Terminal) StateSince(row uint64) *checkpoint.State {
 	}, styles: styleSet{list: []style{{}}}, links: map[linkKey]*link{}}
 	s := e.s
 	s.Styles = append(s.Styles, checkpoint.Style{})
+	e.history(&t.hist, t.hist.base+row) // first, so that Complete needs the first styles only
 	c := &t.cur
 	s.Cursor = checkpoint.Cursor{X: c.x, Y: c.y, Pending: c.pending, Pen: e.style(c.pen), Charsets: c.chars, Style: c.shape}
 	s.Modes = checkpoint.Modes{Bits: uint64(t.modes.modeSet), SavedBits: uint64(t.modes.saved), ModifyOtherKeys: t.modes.otherKeys}
@@ -54,7 +55,6 @@ func (t *Terminal) StateSince(row uint64) *checkpoint.State {
 		s.Main.X, s.Main.Y, s.Main.Pending = t.main.x, t.main.y, t.main.pend
 	}
 	s.Alt = e.screen(t, &t.alt, s.OnAlt)
-	e.history(&t.hist, t.hist.base+row)
 	return s
 }
 
@@ -219,6 +219,7 @@ func Restore(s *checkpoint.State) (*Terminal, error) {
 	im.screen(&t.main, &s.Main, true)
 	im.screen(&t.alt, &s.Alt, s.OnAlt)
 	im.rest()
+	t.tab.setLimit(0)
 	if im.err != nil {
 		return nil, im.err
 	}
@@ -367,6 +368,11 @@ func (im *importer) screen(dst *screen, in *checkpoint.Screen, shown bool) {
 	*dst = screen{rows: newScreen(t.rows, 0).rows, saved: dst.saved, kitty: dst.kitty, x: in.X, y: in.Y, pend: in.Pending}
 	im.check(in.X >= 0 && in.X < t.cols && in.Y >= 0 && in.Y < t.rows, "cursor of a hidden screen")
 	var h history
+	runs := 0
+	for i := range in.Rows {
+		runs += len(in.Rows[i].Runs)
+	}
+	t.tab.styles.reserve(min(runs, len(im.styles)))
 	for i := range in.Rows {
 		im.row(&h, &in.Rows[i])
 		if im.err != nil {

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"looptape/checkpoint"
 )
 
-// TestStateSince: a State without the rows that an earlier one has, completed from
-// that, restores to the same terminal as the whole State.
+// TestStateSince: a State without the rows that earlier ones have, completed from
+// those, restores to the same terminal as the whole State.
 func TestStateSince(t *testing.T) {
 	completed := 0
 	for seed := range uint64(200) {
@@ -27,10 +28,23 @@ func TestStateSince(t *testing.T) {
 			return b
 		}
 		term.Feed(line(r.IntN(60)))
-		base, row := term.State(), term.Bounds().Active
+		bases := []*checkpoint.State{term.State()}
+		row := term.Bounds().Active
+		for range r.IntN(4) {
+			term.Feed(line(r.IntN(30)))
+			bases = append(bases, term.StateSince(row))
+			row = term.Bounds().Active
+		}
 		term.Feed(line(r.IntN(30)))
 		whole, delta := term.State(), term.StateSince(row)
-		if err := delta.Complete(base); err != nil {
+		slices.Reverse(bases)
+		for i, b := range bases {
+			var err error
+			if bases[i], err = checkpoint.DecodeBase(checkpoint.Encode(nil, b)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := delta.Complete(bases...); err != nil {
 			continue // the base's rows are no longer all that is missing
 		}
 		got, err := Restore(delta)

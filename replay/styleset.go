@@ -3,6 +3,7 @@ package replay
 import (
 	"hash/maphash"
 	"math/bits"
+	"slices"
 )
 
 // styleSet numbers styles in the order in which they come. It is a hash table of
@@ -62,8 +63,19 @@ func (s *styleSet) slot(v *style) uint64 {
 	}
 }
 
-func (s *styleSet) grow() {
-	s.slots = make([]uint32, max(16, 2*len(s.slots)))
+func (s *styleSet) grow() { s.resize(max(16, 2*len(s.slots))) }
+
+// reserve makes room for n more styles.
+func (s *styleSet) reserve(n int) {
+	s.list = slices.Grow(s.list, n)
+	if n = 2 * (len(s.list) + n); n > len(s.slots) {
+		s.resize(1 << bits.Len(uint(n-1)))
+	}
+}
+
+// resize makes the table one of n slots, a power of two.
+func (s *styleSet) resize(n int) {
+	s.slots = make([]uint32, n)
 	for n := 1; n < len(s.list); n++ {
 		s.slots[s.slot(&s.list[n])] = uint32(n)
 	}
