@@ -32,8 +32,8 @@ var distances = distance{
 
 // distance is a set of distances. Before compression a checkpoint inside a span is
 // at most one deltaShare-th of the stream since the last one, and a whole state one
-// fullShare-th; but behind fullWork in the one case, and mostWork in the other (or four
-// times the state's bytes), it is written whatever it takes.
+// fullShare-th; but behind fullWork in the one case, and mostWork in the other (or
+// restoreWork for each byte of the state), it is written whatever it takes.
 type distance struct {
 	deltaWork, deltaShare uint64
 	fullWork, fullShare   uint64
@@ -45,6 +45,11 @@ type distance struct {
 // history of 10,000 rows comes to at most; beyond it, nothing is gained by keeping the
 // rest of a hydration short.
 const largestWhole = 24 << 20
+
+// restoreWork is the work in whose time a byte of a state is restored, roughly. It is no
+// use to be closer to one another than that: a screen of millions of cells takes tens of
+// MB.
+const restoreWork = 4
 
 // rowBytes is what a row is taken for before it is encoded.
 const rowBytes = 64
@@ -59,7 +64,8 @@ type schedule struct {
 	spanWork, spanOffset uint64 // where the span began
 	work, offset         uint64 // of the Terminal at the last checkpoint
 	tried                uint64 // of the Terminal when one was thought of last
-	whole                uint64 // bytes of the last whole state
+	whole                uint64 // bytes of the last whole state,
+	inside               uint64 // and of the last one with few rows
 	// The next checkpoint may leave out rows below row, if it is in epoch: the
 	// last one has them. Epoch 0 is none.
 	epoch uint32
@@ -84,45 +90,45 @@ const (
 // blob is valid until the next call.
 func (s *schedule) next(t *replay.Terminal) (blob []byte, full, ok bool) {
 	work, bytes := t.Work(), t.Offset()-s.offset
+	due := work-s.tried >= s.deltaWork
 	switch since := work - s.work; {
 	case work-s.spanWork >= s.distance.spanWork,
 		s.spanBytes > 0 && t.Offset()-s.spanOffset >= s.spanBytes:
 		blob = s.full(t)
 		s.why = spanIsLong
 		return blob, true, true
-	case work-s.tried < s.deltaWork:
+	case since < restoreWork*s.inside:
 		return nil, false, false
-	case s.fewRows(t, bytes):
-		s.tried = work
-		state := t.StateSince(s.row)
-		whole := state.History.Hidden > 0 || state.History.First > s.row
-		s.blob = checkpoint.Encode(s.blob[:0], state)
-		if uint64(len(s.blob))*s.deltaShare > bytes && since < s.fullWork {
-			return nil, false, false
-		}
-		s.took(t, state, whole)
-		s.why = littleScroll
-		return s.blob, whole, true
-	case since >= s.fullWork && (bytes >= s.whole*s.fullShare || since >= max(s.mostWork, 4*min(s.whole, t.Weight()))):
+	case (due || since >= s.fullWork) && s.fewRows(t, bytes):
+		blob, full, ok = s.delta(t, littleScroll, since < s.fullWork)
+		s.inside = uint64(len(s.blob))
+		return blob, full, ok
+	case !due:
+		return nil, false, false
+	case since >= s.fullWork && (bytes >= s.whole*s.fullShare || since >= max(s.mostWork, restoreWork*min(s.whole, t.Weight()+s.inside))):
 		blob = s.full(t)
 		s.why = wholeIsWorth
 		return blob, true, true
-	case since >= s.fullWork/2 && 4*s.whole > s.mostWork && s.whole <= largestWhole && s.rowsThere(t):
-		blob, full = s.delta(t)
-		s.why = wholeIsLarge
-		return blob, full, true
+	case since >= s.fullWork/2 && restoreWork*s.whole > s.mostWork && s.whole <= largestWhole && s.rowsThere(t):
+		return s.delta(t, wholeIsLarge, false)
 	}
 	s.tried = work
 	return nil, false, false
 }
 
-// delta returns the state of t without the rows that the checkpoints before have.
-func (s *schedule) delta(t *replay.Terminal) (blob []byte, full bool) {
+// delta returns the state of t without the rows that the checkpoints before have. If it
+// is to be small, it is due only where it takes at most its share of the output.
+func (s *schedule) delta(t *replay.Terminal, why reason, small bool) (blob []byte, full, ok bool) {
 	state := t.StateSince(s.row)
 	full = state.History.Hidden > 0 || state.History.First > s.row
 	s.blob = checkpoint.Encode(s.blob[:0], state)
+	if small && uint64(len(s.blob))*s.deltaShare > t.Offset()-s.offset {
+		s.tried = t.Work()
+		return nil, false, false
+	}
 	s.took(t, state, full)
-	return s.blob, full
+	s.why = why
+	return s.blob, full, true
 }
 
 // rowsThere reports whether the checkpoints before have all rows that t still has
@@ -157,6 +163,7 @@ func (s *schedule) took(t *replay.Terminal, state *checkpoint.State, full bool) 
 	if full {
 		s.spanWork, s.spanOffset = t.Work(), t.Offset()
 		s.whole = uint64(len(s.blob))
+		s.inside = min(s.inside, s.whole)
 	}
 	h := &state.History
 	if h.Hidden > 0 {
