@@ -47,9 +47,9 @@ var stressReaders = []struct {
 	{"raw exports", 512 << 10, rawExports},
 	{"transcripts", 512 << 10, transcripts},
 	{"searches", 128 << 10, searches},
-	{"waits", 4 << 10, waits},
-	{"waits, slowly", 16 << 10, slowWaits},
-	{"commands", 16 << 10, listsOfCommands},
+	{"waits", 16 << 10, waits},
+	{"waits, slowly", 32 << 10, slowWaits},
+	{"commands", 64 << 10, listsOfCommands},
 }
 
 // follower reads the stream from its first byte on, and passes over nothing but what

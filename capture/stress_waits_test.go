@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -351,65 +352,80 @@ func commandsOf(marks []stressMark) (commands []Command, begin []uint64) {
 	return commands, begin
 }
 
-// listsOfCommands lists the commands page by page, from the newest to the oldest.
-func listsOfCommands(s *stress, r *rand.Rand) stressReader {
-	var before *uint64
-	next := 0 // the command in front of which a page ends
-	return func(ctx context.Context) (bool, error) {
-		q := CommandsRequest{Limit: 1 + r.IntN(30), Before: before}
-		if r.IntN(4) == 0 {
-			q.Frame = 4096
-		}
-		from := s.log.End().Offset
-		a, err := Commands(ctx, s, q)
-		if err != nil {
-			return false, err
-		}
-		to, oldest := s.log.End().Offset, s.log.Oldest()
-		s.mu.Lock()
-		marks := slices.Clone(s.truth.marks)
-		s.mu.Unlock()
-		commands, begin := commandsOf(marks)
-		if before == nil {
-			// The newest are those of one moment within the call.
-			k := len(marks)
-			for k > 0 && marks[k-1].from >= to {
-				k--
-			}
-			for ; ; k-- {
-				now, _ := commandsOf(marks[:k])
-				if next = len(now); len(a.Commands) == 0 || next > 0 && sameCommand(a.Commands[len(a.Commands)-1], now[next-1]) {
-					copy(commands, now)
-					break
-				}
-				if k == 0 || marks[k-1].to <= from {
-					return false, fmt.Errorf("the newest of %d commands at [%d, %d] is %s", len(now), from, to, a.Commands[len(a.Commands)-1].describe())
-				}
-			}
-		}
-		first := next - len(a.Commands)
-		for i, c := range a.Commands {
-			if first < 0 {
-				return false, fmt.Errorf("%d commands, where there are %d", len(a.Commands), next)
-			}
-			want := commands[first+i]
-			if i == 0 && c.Cwd == "" { // it may be in front of what was looked through
-				want.Cwd = ""
-			}
-			if !sameCommand(c, want) {
-				return false, fmt.Errorf("%s is none, or none that comes then: %s", c.describe(), want.describe())
-			}
-		}
-		if next = first; a.More {
-			before = &a.From
-			return false, nil
-		}
-		before = nil
-		if first > 0 && begin[first-1] >= oldest {
-			return false, fmt.Errorf("the oldest byte is %d, but the command at %d is not listed", oldest, begin[first-1])
-		}
-		return true, nil
-	}
+// commandPages lists the commands page by page, from the newest to the oldest.
+type commandPages struct {
+	s *stress
+	r *rand.Rand
+
+	before   *uint64
+	commands []Command // what there was at the newest page
+	begin    []uint64
+	next     int // the command in front of which a page ends
 }
 
-func sameCommand(a, b Command) bool { return a.describe() == b.describe() }
+func listsOfCommands(s *stress, r *rand.Rand) stressReader {
+	return (&commandPages{s: s, r: r}).read
+}
+
+func (p *commandPages) read(ctx context.Context) (ended bool, err error) {
+	q := CommandsRequest{Limit: 1 + p.r.IntN(100), Before: p.before}
+	if p.r.IntN(4) == 0 {
+		q.Frame = 4096
+	}
+	from := p.s.log.End().Offset
+	a, err := Commands(ctx, p.s, q)
+	if err != nil {
+		return false, err
+	}
+	oldest := p.s.log.Oldest()
+	if p.before == nil {
+		if err := p.newest(a.Commands, from); err != nil {
+			return false, err
+		}
+	}
+	first := p.next - len(a.Commands)
+	if first < 0 {
+		return false, fmt.Errorf("%d commands, where there are %d", len(a.Commands), p.next)
+	}
+	for i, c := range a.Commands {
+		want := p.commands[first+i]
+		if i == 0 && c.Cwd == "" { // it may be in front of what was looked through
+			want.Cwd = ""
+		}
+		if c.describe() != want.describe() {
+			return false, fmt.Errorf("%s is none, or none that comes then: %s", c.describe(), want.describe())
+		}
+	}
+	if p.next = first; a.More {
+		p.before = &a.From
+		return false, nil
+	}
+	p.before = nil
+	if first > 0 && p.begin[first-1] >= oldest {
+		return false, fmt.Errorf("the oldest byte is %d, but the command at %d is not listed", oldest, p.begin[first-1])
+	}
+	return true, nil
+}
+
+// newest checks where the newest page ends: all that had begun when the stream ended at
+// an offset are there, and what has ended then is said to.
+func (p *commandPages) newest(page []Command, from uint64) error {
+	p.s.mu.Lock()
+	marks := slices.Clone(p.s.truth.marks)
+	p.s.mu.Unlock()
+	p.commands, p.begin = commandsOf(marks)
+	p.next, _ = slices.BinarySearchFunc(p.commands, from, func(c Command, at uint64) int { return cmp.Compare(c.Start, at+1) })
+	if len(page) == 0 {
+		return nil
+	}
+	last := page[len(page)-1]
+	i, ok := slices.BinarySearchFunc(p.commands, last.Start, func(c Command, at uint64) int { return cmp.Compare(c.Start, at) })
+	if !ok || i+1 < p.next {
+		return fmt.Errorf("%s is not the newest of %d that had begun by %d", last.describe(), p.next, from)
+	}
+	p.next = i + 1
+	if c := &p.commands[i]; last.End == nil && c.End != nil && *c.End+16 > from { // its mark was not whole
+		c.End, c.Exit, c.Seconds = nil, nil, nil
+	}
+	return nil
+}
