@@ -254,8 +254,9 @@ func (w *waiter) checkLines(q *WaitRequest, a *WaitResult, number bool, evicted 
 			w.line++
 			return nil
 		case at.to == 0 || at.to > a.Offset: // not yet
-			if _, begun := line.span(true); begun && at.from < a.Offset && (at.to == 0 || q.Pattern == nil) {
-				continue // never whole, or its beginning was not looked for
+			never := at.to == 0 && w.line+1 < len(sought) && sought[w.line+1].lead.from > 0 // its program ended
+			if _, begun := line.span(true); never || begun && at.from < a.Offset && (at.to == 0 || q.Pattern == nil) {
+				continue // or its beginning was not looked for
 			}
 		case whole && q.Pattern != nil && lead >= max(evicted, w.at):
 			return fmt.Errorf("%q at %+v was passed over", line.text, at)
