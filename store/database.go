@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -66,30 +65,55 @@ func (s *Store) pebbleOptions(mustExist bool) *pebble.Options {
 }
 
 // openDB opens the database, and mends the damaged tables that are known, and those
-// that it meets.
+// that it meets: these are noted first. A note is kept until all that follows from the
+// mending is done.
 func (s *Store) openDB(state uint32) error {
 	if s.opts.ReadOnly {
 		return s.openOnce(state)
 	}
 	_ = s.fs.base.Remove(s.fs.PathJoin(s.dir, dbDir, tableTemp)) // a crash may have left it
-	damaged, tried := sortedKeys(s.keeper.state.tables), make(map[string]bool)
+	known, tried := s.keeper.state.tables, make(map[string]bool)
 	for {
-		s.mend(damaged, tried)
+		s.mend(sortedKeys(known), tried)
 		if err := s.openOnce(state); err != nil {
 			return err
 		}
 		if err := s.lookAtEnds(); err != nil {
 			return err
 		}
-		damaged = s.damage.tables()
-		if !slices.ContainsFunc(damaged, func(name string) bool { return !tried[name] }) {
-			return nil
+		met := 0
+		for _, name := range s.damage.tables() {
+			if _, ok := tried[name]; !ok {
+				known[name] = true
+				met++
+			}
 		}
-		if err := s.db.Close(); err != nil {
-			return fmt.Errorf("store: closing a damaged database: %w", err)
+		if met == 0 {
+			break
 		}
-		s.db = nil
+		if err := errors.Join(s.closeTables(), s.keeper.rewrite()); err != nil {
+			return err
+		}
 	}
+	if len(tried) == 0 {
+		return nil
+	}
+	for name, mended := range tried {
+		if mended {
+			delete(known, name)
+		}
+	}
+	return s.markBeginnings()
+}
+
+// closeTables closes the database, so that its tables can be mended.
+func (s *Store) closeTables() error {
+	db := s.db
+	s.db = nil
+	if err := db.Close(); err != nil {
+		return fmt.Errorf("store: closing a damaged database: %w", err)
+	}
+	return nil
 }
 
 // openOnce opens Pebble, makes or checks its meta record and sweeps.

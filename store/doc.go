@@ -25,7 +25,7 @@
 //
 // Records and logs are apart because Pebble puts neighbouring keys into one
 // block, and a damaged block costs all that is in it. The journal is there
-// twice, in two files; it also says how far each log reached.
+// twice, in two files; it also says from where to where each log reached.
 //
 // Append copies into memory and returns. One goroutine, the committer, takes
 // what all logs have, encodes it in a pool of encoders shared by all panes and
@@ -94,11 +94,11 @@
 //     and again: up to a third of a core.
 //   - Mending a table takes three times its size in memory, and once on disk. Where
 //     there is no space, it stays for the next Open.
-//   - If the first span of a log is lost whole, the log begins with the next one, as if
-//     it had been evicted. A lost checkpoint inside a span costs time only, and once its
-//     table is mended nothing tells of it. If the last record of a log is damaged, and
-//     its table not mended, what is appended comes 21 MiB behind it (29 if SyncEvery was
-//     ever set).
+//   - A lost checkpoint inside a span costs time only, and once its table is mended
+//     nothing tells of it. If the last record of a log is damaged, and its table not
+//     mended, what is appended comes 21 MiB behind it (29 if SyncEvery was ever set).
+//     Where a crash came upon an eviction, and a table was damaged too, what was evicted
+//     may be reported as damage.
 //   - The daemon's records are kept in memory. A record is at most 16 MiB, its
 //     key 64 KiB. Put and Create cost two syncs, shared by those that wait.
 //   - Twelve files are open all the time, ten more for a moment, and as many tables

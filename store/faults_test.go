@@ -116,8 +116,9 @@ func TestTooManyFiles(t *testing.T) {
 			mustClose(t, s)
 
 			// Whoever reads does not wait for ever, and is told of no damage.
-			s = mustOpen(t, "s", Options{FS: faults.FS(), Tables: 8})
+			s = mustOpen(t, "s", Options{FS: faults.FS(), Tables: 8, EvictPace: time.Hour})
 			defer mustClose(t, s)
+			forgetTables(t, s)
 			faults.Add(Fault{Op: FaultOpen, Path: "*.sst", Err: syscall.EMFILE})
 			l, err := s.Log(1)
 			if err == nil {
@@ -134,6 +135,14 @@ func TestTooManyFiles(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// forgetTables opens the database of s anew, with no table open. Nobody else uses it.
+func forgetTables(t *testing.T, s *Store) {
+	t.Helper()
+	if err := errors.Join(s.closeTables(), s.openOnce(stateReady)); err != nil {
+		t.Fatal(err)
 	}
 }
 

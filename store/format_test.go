@@ -88,7 +88,7 @@ func TestGolden(t *testing.T) {
 		"meta":         encodeMeta(id),
 		"entry":        (&entry{typ: entryPut, number: 9, batch: 8, key: "a/1", value: []byte("{}")}).append(nil, id),
 		"entry-reached": func() []byte {
-			e := reachedEntry(7, Pos{403, 6})
+			e := reach{Pos{403, 6}, Pos{100000, 9}}.entry(7)
 			e.number, e.batch = 10, 10
 			return e.append(nil, id)
 		}(),

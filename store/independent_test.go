@@ -109,7 +109,10 @@ func (d *dump) journal(id, b []byte) error {
 		case 'W':
 			d.lag = le.Uint64(value)
 		case 'R':
-			d.ends[binary.BigEndian.Uint64(key)] = store.Pos{Offset: le.Uint64(value), Seq: le.Uint64(value[8:])}
+			if len(value) != 32 || le.Uint64(value) != 0 || le.Uint64(value[8:]) != 0 {
+				return fmt.Errorf("a log begins at %x", value)
+			}
+			d.ends[binary.BigEndian.Uint64(key)] = store.Pos{Offset: le.Uint64(value[16:]), Seq: le.Uint64(value[24:])}
 		}
 		b = b[(32+len(key)+len(value)+7)/8*8:]
 	}

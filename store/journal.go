@@ -29,8 +29,9 @@ import (
 // big-endian); 'B' the record under the key was damaged; 'U' so was an entry of
 // which the key cannot be told; 'W' a power cut may have taken so many bytes of
 // a log that had left the process (the value is u64); 'R' the log of the pane in the
-// key reached at least to a position (the value is u64 offset, u64 seq); 'T' the table
-// in the key is damaged and is to be mended; 'E' the state that 'S' began is complete.
+// key reached from one position to another at least (the value is two of u64 offset,
+// u64 seq); 'T' the table in the key is damaged and is to be mended; 'E' the state that
+// 'S' began is complete.
 //
 // A reader that meets something else goes on at the next multiple of 8 bytes
 // from which an entry can be read. An entry that is missing, or whose value
@@ -159,7 +160,7 @@ type records struct {
 	unknown int             // damaged entries whose key cannot be told
 	logs    map[uint64]bool
 	removed map[uint64]bool // logs whose content may still be there
-	reached map[uint64]Pos  // see entryReached
+	reached map[uint64]reach
 	tables  map[string]bool // see entryTable
 	lag     uint64          // see entryLag
 	next    uint64          // number of the next entry
@@ -169,7 +170,7 @@ func newRecords() *records {
 	return &records{
 		values: make(map[string][]byte), damaged: make(map[string]bool),
 		logs: make(map[uint64]bool), removed: make(map[uint64]bool),
-		reached: make(map[uint64]Pos), tables: make(map[string]bool),
+		reached: make(map[uint64]reach), tables: make(map[string]bool),
 	}
 }
 
@@ -245,17 +246,25 @@ func (r *records) apply(e *entry) {
 // applyReached notes how far a log reached. An entry of which the value is lost says
 // less than was known.
 func (r *records) applyReached(e *entry) {
-	if e.bad || len(e.key) != 8 || len(e.value) != 16 {
+	if e.bad || len(e.key) != 8 || len(e.value) != 32 {
 		return
 	}
-	le := binary.LittleEndian
-	r.reached[binary.BigEndian.Uint64([]byte(e.key))] = Pos{le.Uint64(e.value), le.Uint64(e.value[8:])}
+	le, v := binary.LittleEndian, e.value
+	r.reached[binary.BigEndian.Uint64([]byte(e.key))] = reach{
+		oldest: Pos{le.Uint64(v), le.Uint64(v[8:])},
+		end:    Pos{le.Uint64(v[16:]), le.Uint64(v[24:])},
+	}
 }
 
-// reachedEntry says that the log of a pane reached at least to end.
-func reachedEntry(pane uint64, end Pos) entry {
-	v := binary.LittleEndian.AppendUint64(nil, end.Offset)
-	return entry{typ: entryReached, key: paneKey(pane), value: binary.LittleEndian.AppendUint64(v, end.Seq)}
+// reach is what is known of the ends of a log without looking at it: it was not evicted
+// beyond oldest, as far as is known, and end is not behind its end.
+type reach struct{ oldest, end Pos }
+
+func (r reach) entry(pane uint64) entry {
+	le := binary.LittleEndian
+	v := le.AppendUint64(le.AppendUint64(nil, r.oldest.Offset), r.oldest.Seq)
+	v = le.AppendUint64(le.AppendUint64(v, r.end.Offset), r.end.Seq)
+	return entry{typ: entryReached, key: paneKey(pane), value: v}
 }
 
 // snapshot are the entries, numbers left open, that come to r.
@@ -277,7 +286,7 @@ func (r *records) snapshot() []entry {
 		out = append(out, entry{typ: entryUnknown})
 	}
 	for _, pane := range sortedKeys(r.reached) {
-		out = append(out, reachedEntry(pane, r.reached[pane]))
+		out = append(out, r.reached[pane].entry(pane))
 	}
 	for _, name := range sortedKeys(r.tables) {
 		out = append(out, entry{typ: entryTable, key: name})

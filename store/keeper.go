@@ -247,7 +247,7 @@ func (k *keeper) shrink() {
 	}
 }
 
-// note makes it durable how far the open logs reach and which tables are damaged, as
+// note makes it durable from where to where the open logs reach and which tables are damaged, as
 // far as it is not. On a full disk that is put off.
 func (k *keeper) note() {
 	if k.s.Err() != nil || k.s.fs.fullSince.Load() != 0 {
@@ -255,8 +255,10 @@ func (k *keeper) note() {
 	}
 	var entries []entry
 	for _, l := range k.s.openLogs() {
-		if end := l.syncedEnd(); k.reached(l.pane).Before(end) {
-			entries = append(entries, reachedEntry(l.pane, end))
+		was, _ := k.reached(l.pane)
+		now := reach{oldest: l.beginning(), end: l.syncedEnd()}
+		if was.oldest.Before(now.oldest) || was.end.Before(now.end) {
+			entries = append(entries, now.entry(l.pane))
 		}
 	}
 	for _, name := range k.s.damage.tables() {
@@ -300,11 +302,12 @@ func (k *keeper) lag() uint64 {
 	return k.state.lag
 }
 
-// reached is how far the log of a pane reached at least, by what is noted.
-func (k *keeper) reached(pane uint64) Pos {
+// reached is what is noted of the ends of a log, if anything is.
+func (k *keeper) reached(pane uint64) (r reach, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.state.reached[pane]
+	r, ok = k.state.reached[pane]
+	return r, ok
 }
 
 // excised says that nothing is left of a removed log.

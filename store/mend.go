@@ -16,31 +16,33 @@ import (
 // and is renamed into its place: a crash leaves the old one or the new one.
 //
 // What is lost with a block needs no note: readers find it missing at its place, and
-// how far each log reached is in the journal (entryReached).
+// from where to where each log reached is in the journal (reach). Where one began whose
+// beginning is lost, there is a record again, of no bytes.
 
 // tableTemp is a table that is being written, in the directory of the database.
 const tableTemp = "table.tmp"
 
-// mend writes the named tables anew but for those in tried, to which it adds; the
-// database is closed. One that cannot be mended stays as it is, and known as damaged.
+// mend writes the named tables anew but for those in tried, to which it adds whether a
+// table is mended, or gone; the database is closed. One that cannot be mended stays as it
+// is, and known as damaged.
 func (s *Store) mend(names []string, tried map[string]bool) {
 	for _, name := range names {
-		if tried[name] {
+		if _, ok := tried[name]; ok {
 			continue
 		}
-		tried[name] = true
 		lost, err := s.mendTable(name)
 		switch {
 		case err == nil:
 			s.opts.Logger.Error("store: table mended", "table", name, "blocks lost", lost)
 		case errors.Is(err, fs.ErrNotExist): // Pebble has no use for it any more
 		default:
+			tried[name] = false
 			s.damage.hit(name)
 			s.opts.Logger.Error("store: a damaged table stays as it is", "table", name, "err", firstLine(err))
 			continue
 		}
+		tried[name] = true
 		s.damage.forget(name)
-		delete(s.keeper.state.tables, name)
 	}
 }
 
@@ -87,22 +89,57 @@ func (s *Store) replaceTable(file string, table []byte) error {
 }
 
 // lookAtEnds looks at both ends of each log, so that a damaged table there is met now,
-// when it can be mended. How far logs reach is for the journal, which is to be written
-// anew.
+// when it can be mended. From where to where logs reach is for the journal, which is to
+// be written anew.
 func (s *Store) lookAtEnds() error {
+	return s.eachLog(func(it *pebble.Iterator, pane uint64) {
+		lo, hi := paneBounds(pane)
+		first, ok := keyAt(it, it.SeekGE(lo), pane)
+		last, more := keyAt(it, it.SeekLT(hi), pane)
+		noted, known := s.keeper.state.reached[pane]
+		if !ok || !more {
+			return // it is empty, or damaged
+		}
+		if !known {
+			noted.oldest = first.span
+		}
+		if end := endAt(it, last); noted.end.Before(end) {
+			noted.end = end
+			s.keeper.state.reached[pane] = noted
+		}
+	})
+}
+
+// markBeginnings puts a record where each log began that begins later now that tables
+// are mended: a full checkpoint of no bytes, which is a damaged one.
+func (s *Store) markBeginnings() error {
+	b := s.db.NewBatch()
+	defer b.Close()
+	err := s.eachLog(func(it *pebble.Iterator, pane uint64) {
+		lo, _ := paneBounds(pane)
+		found := it.SeekGE(lo)
+		first, ok := keyAt(it, found, pane)
+		noted := s.keeper.state.reached[pane]
+		if !found && it.Error() != nil || noted.end == (Pos{}) || ok && !noted.oldest.Before(first.span) {
+			return
+		}
+		must(b.Set(dataKey{pane, noted.oldest, classFull, noted.oldest}.encode(), nil, nil))
+		s.opts.Logger.Error("store: the beginning of a log is lost", "pane", pane, "offset", noted.oldest.Offset)
+	})
+	if err != nil || b.Empty() {
+		return err
+	}
+	return b.Commit(pebble.Sync)
+}
+
+// eachLog calls look for each log there is, with an iterator over the content of all.
+func (s *Store) eachLog(look func(it *pebble.Iterator, pane uint64)) error {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceData}, UpperBound: []byte{spaceData + 1}})
 	if err != nil {
 		return err
 	}
 	for _, pane := range s.keeper.panes() {
-		lo, hi := paneBounds(pane)
-		it.SeekGE(lo)
-		if !it.SeekLT(hi) {
-			continue
-		}
-		if end := endAt(it, pane); s.keeper.state.reached[pane].Before(end) {
-			s.keeper.state.reached[pane] = end
-		}
+		look(it, pane)
 	}
 	if err := it.Close(); err != nil && !pebble.IsCorruptionError(err) {
 		s.opts.Logger.Warn("store: the ends of logs", "err", firstLine(err))
@@ -110,13 +147,17 @@ func (s *Store) lookAtEnds() error {
 	return nil
 }
 
-// endAt is the end of the record of pane under the iterator, as far as its header can be
-// read; zero if that is of another pane.
-func endAt(it *pebble.Iterator, pane uint64) (end Pos) {
-	k, err := decodeDataKey(it.Key())
-	if err != nil || k.pane != pane {
-		return end
+// keyAt is the key under the iterator, if that stands on one of pane.
+func keyAt(it *pebble.Iterator, found bool, pane uint64) (k dataKey, ok bool) {
+	if !found {
+		return k, false
 	}
+	k, err := decodeDataKey(it.Key())
+	return k, err == nil && k.pane == pane
+}
+
+// endAt is the end of the record k under the iterator, as far as its header can be read.
+func endAt(it *pebble.Iterator, k dataKey) (end Pos) {
 	v, err := it.ValueAndErr()
 	if err != nil || k.class != classData {
 		return k.at

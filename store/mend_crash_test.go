@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"syscall"
@@ -122,13 +123,13 @@ func TestCrashWhileMending(t *testing.T) {
 
 // crashMending damages a byte of a table, opens the store, and crashes at change
 // number n of the disk from the first change of a table that is being mended on; nil if
-// there are not so many until the journal is written anew.
+// there are not so many until the store is open.
 func (r *tableRig) crashMending(name string, at, n int) (img *vfs.MemFS) {
 	r.t.Helper()
 	mem := r.cloned(true)
 	spoil(r.t, mem, name, at, 1)
 	rng := rand.New(rand.NewPCG(uint64(n), 3))
-	begun, done := false, false
+	begun := false
 	look := func(op errorfs.Op) error {
 		switch op.Kind {
 		case errorfs.OpCreate, errorfs.OpFileWrite, errorfs.OpFileSync, errorfs.OpFileClose, errorfs.OpRename, errorfs.OpRemove:
@@ -136,8 +137,7 @@ func (r *tableRig) crashMending(name string, at, n int) (img *vfs.MemFS) {
 			return nil
 		}
 		begun = begun || strings.HasSuffix(op.Path, tableTemp) && op.Kind != errorfs.OpRemove
-		done = done || begun && strings.HasSuffix(op.Path, journalTemp)
-		if !begun || done || img != nil {
+		if !begun || img != nil {
 			return nil
 		}
 		if n--; n < 0 {
@@ -149,6 +149,9 @@ func (r *tableRig) crashMending(name string, at, n int) (img *vfs.MemFS) {
 	o.FS = errorfs.Wrap(mem, errorfs.InjectorFunc(look))
 	for range 2 { // in the first life it may only be met
 		s := mustOpen(r.t, "s", o)
+		if begun {
+			n = math.MaxInt
+		}
 		for _, m := range r.models {
 			if l, err := s.Log(m.pane); err == nil {
 				r.read(l, m, name)
@@ -170,10 +173,7 @@ func TestRefusedReads(t *testing.T) {
 		for skip := range 6 {
 			for _, m := range r.models {
 				s := mustOpen(t, "s", o)
-				s.db.Close() // with what it keeps in memory
-				if err := s.openOnce(stateReady); err != nil {
-					t.Fatal(err)
-				}
+				forgetTables(t, s)
 				faults.Add(Fault{Op: op, Path: "*.sst", Err: syscall.EIO, Skip: skip, Count: 1})
 				l, err := s.Log(m.pane)
 				if faults.Failed() > 0 {

@@ -18,7 +18,8 @@ func (s *Store) newLog(pane uint64) *Log {
 func (l *Log) recover(it *pebble.Iterator) error {
 	err := l.recoverEnds(it)
 	if err == nil {
-		l.reachedTo(l.s.keeper.reached(l.pane))
+		noted, _ := l.s.keeper.reached(l.pane)
+		l.reachedTo(noted.end)
 	}
 	return err
 }
@@ -52,6 +53,9 @@ func (l *Log) recoverEnds(it *pebble.Iterator) error {
 	}
 	l.needFull = false
 	first := k.span
+	if noted, ok := l.s.keeper.reached(l.pane); ok && damage != nil && noted.oldest.Before(first) {
+		first = noted.oldest
+	}
 	l.oldest.Store(&first)
 	if !it.Last() {
 		return l.recoverUnreadable(it, k)
@@ -83,7 +87,8 @@ func (l *Log) recoverEmpty(it *pebble.Iterator, k dataKey) error {
 	if err != nil {
 		return l.broken(k.at.Offset, err)
 	}
-	if h, err := decodeHeader(v); err == nil {
+	h, err := decodeHeader(v)
+	if l.needFull = err != nil; err == nil {
 		l.clock = h.clock
 	}
 	return nil

@@ -156,6 +156,7 @@ func (s *Store) sizeOf(l *Log, from, to Pos) (uint64, error) {
 func (s *Store) evictBefore(l *Log, to Pos) error {
 	from := l.Oldest()
 	l.oldest.Store(&to)
+	signal(s.keeper.due)
 	s.stats.evictions.Add(1)
 	if told := s.onEvict.Load(); told != nil && from < to.Offset {
 		(*told)(l.pane, from, to.Offset)

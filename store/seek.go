@@ -79,6 +79,9 @@ func (l *Log) seekStored(it *pebble.Iterator, off uint64, memory Pos) (Pos, erro
 	if !ok {
 		return memory, l.broken(off, it.Error())
 	}
+	if begins := l.beginning(); begins.Before(k.span) {
+		return begins, nil // what is between is damaged
+	}
 	return k.span, nil
 }
 
