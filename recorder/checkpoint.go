@@ -54,6 +54,9 @@ const restoreWork = 4
 // rowBytes is what a row is taken for before it is encoded.
 const rowBytes = 64
 
+// runBytes is what a run is taken for, when it has a style of its own.
+const runBytes = 7
+
 // schedule decides when a checkpoint is due and what it holds. It looks at the
 // Terminal only, so that a stream has its checkpoints at the same places however
 // fast it comes, cut into the same batches.
@@ -65,7 +68,7 @@ type schedule struct {
 	work, offset         uint64 // of the Terminal at the last checkpoint
 	tried                uint64 // of the Terminal when one was thought of last
 	whole                uint64 // bytes of the last whole state,
-	inside               uint64 // and of the last one with few rows
+	screens              uint64 // and of the screens in the last one of another kind, or less
 	// The next checkpoint may leave out rows below row, if it is in epoch: the
 	// last one has them. Epoch 0 is none.
 	epoch uint32
@@ -97,15 +100,13 @@ func (s *schedule) next(t *replay.Terminal) (blob []byte, full, ok bool) {
 		blob = s.full(t)
 		s.why = spanIsLong
 		return blob, true, true
-	case since < restoreWork*s.inside:
+	case since < restoreWork*s.screens:
 		return nil, false, false
 	case (due || since >= s.fullWork) && s.fewRows(t, bytes):
-		blob, full, ok = s.delta(t, littleScroll, since < s.fullWork)
-		s.inside = uint64(len(s.blob))
-		return blob, full, ok
+		return s.delta(t, littleScroll, since < s.fullWork)
 	case !due:
 		return nil, false, false
-	case since >= s.fullWork && (bytes >= s.whole*s.fullShare || since >= max(s.mostWork, restoreWork*min(s.whole, t.Weight()+s.inside))):
+	case since >= s.fullWork && (bytes >= s.whole*s.fullShare || since >= max(s.mostWork, restoreWork*min(s.whole, t.Weight()+s.screens))):
 		blob = s.full(t)
 		s.why = wholeIsWorth
 		return blob, true, true
@@ -122,6 +123,7 @@ func (s *schedule) delta(t *replay.Terminal, why reason, small bool) (blob []byt
 	state := t.StateSince(s.row)
 	full = state.History.Hidden > 0 || state.History.First > s.row
 	s.blob = checkpoint.Encode(s.blob[:0], state)
+	s.screens = uint64(len(s.blob)) - min(uint64(len(s.blob)), historyBytes(state.History.Rows))
 	if small && uint64(len(s.blob))*s.deltaShare > t.Offset()-s.offset {
 		s.tried = t.Work()
 		return nil, false, false
@@ -129,6 +131,14 @@ func (s *schedule) delta(t *replay.Terminal, why reason, small bool) (blob []byt
 	s.took(t, state, full)
 	s.why = why
 	return s.blob, full, true
+}
+
+// historyBytes is about what rows of a history take in an encoded state.
+func historyBytes(rows []checkpoint.Row) (n uint64) {
+	for i := range rows {
+		n += uint64(len(rows[i].Text) + runBytes*len(rows[i].Runs))
+	}
+	return n
 }
 
 // rowsThere reports whether the checkpoints before have all rows that t still has
@@ -163,7 +173,7 @@ func (s *schedule) took(t *replay.Terminal, state *checkpoint.State, full bool) 
 	if full {
 		s.spanWork, s.spanOffset = t.Work(), t.Offset()
 		s.whole = uint64(len(s.blob))
-		s.inside = min(s.inside, s.whole)
+		s.screens = min(s.screens, s.whole)
 	}
 	h := &state.History
 	if h.Hidden > 0 {

@@ -3,9 +3,7 @@ package recorder
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -60,12 +58,13 @@ var prints = []print{
 	{"insert", 80, 24, 4 << 20, fullHistory, repeated("\x1b[4hx\x1b[H\x1b[L\x1b[99@\x1b[99P")},
 	{"rep", 80, 24, 2 << 20, fullHistory, repeated("x\x1b[65535b")},
 	{"align", 80, 24, 2 << 20, fullHistory, repeated("\x1b#8")},
-	{"colour-a-cell", 80, 24, 4 << 20, "", func(r *rand.Rand, b []byte) []byte {
-		for range 80 { // Restore alone takes longer than the limit
-			b = fmt.Appendf(b, "\x1b[38;2;%d;%d;%dmx", r.IntN(256), r.IntN(256), r.IntN(256))
+	{"colour-a-cell", 80, 24, 17 << 20, "", func(r *rand.Rand, b []byte) []byte {
+		for range 80 {
+			b = colours(r, b)
 		}
 		return append(b, "\r\n"...)
 	}},
+	{"colour-a-cell-65535x4", 65535, 4, 17 << 20, "", colours},
 	{"links", 80, 24, 8 << 20, "", func(r *rand.Rand, b []byte) []byte {
 		return fmt.Appendf(b, "\x1b]8;;http://x.example/%d\a%s\x1b]8;;\a\r\n", r.IntN(1e9), word(r, 20))
 	}},
@@ -79,10 +78,14 @@ var prints = []print{
 	{"clear-65535x4", 65535, 4, 64 << 10, "", repeated("x\x1b[2J")},
 	{"coloured-clear-65535x4", 65535, 4, 16 << 10, "", repeated("\x1b[41m\x1b[2J")},
 	{"scroll-65535x4", 65535, 4, 1 << 20, "", repeated("\x1b[4S")},
-	// 64 MiB of history: restoring it takes several times the limit.
 	{"full-lines-65535x4", 65535, 4, 90 << 20, "", func(r *rand.Rand, b []byte) []byte {
 		return append(append(b, word(r, 65535)...), "\r\n"...)
 	}},
+}
+
+// colours gives each cell a colour of its own.
+func colours(r *rand.Rand, b []byte) []byte {
+	return fmt.Appendf(b, "\x1b[38;2;%d;%d;%dmx", r.IntN(256), r.IntN(256), r.IntN(256))
 }
 
 // logLine is a line such as servers and compilers write.
@@ -155,38 +158,31 @@ func (p *print) stream() []byte {
 	return b
 }
 
-// play records a print as a loop does, in batches that shrink with their work.
-// It returns the positions in front of which a hydration has most to do: those
-// of the checkpoints, and the end.
-func (p *print) play(tb testing.TB, t *tape, stream []byte) (far []store.Pos) {
+// play records a print as a loop does, in frames that shrink with their work.
+// It returns the offsets at which a hydration has most to do: those in front of the
+// checkpoints, inside the frame before, and the end.
+func (p *print) play(tb testing.TB, t *tape, stream []byte) (far []uint64) {
 	for batch := batchBytes / 4; len(stream) > 0; {
-		n := min(batch, len(stream))
+		n := frameBytes(stream[:min(batch, len(stream))], t.term)
 		began, made := time.Now(), t.full+t.delta
 		t.add(tb, store.Output, stream[:n])
-		if stream = stream[n:]; time.Since(began) > batchTime {
-			batch = max(batch/2, leastBatch)
-		} else {
-			batch = min(2*batch, batchBytes)
-		}
+		stream = stream[n:]
+		batch = nextBatch(batch, n, time.Since(began))
 		if t.log == nil {
 			continue
 		}
 		if t.full+t.delta > made {
-			far = append(far, before(t.log.End()))
+			far = append(far, t.log.End().Offset-1)
 		}
 		for t.log.Room() <= 0 {
 			<-t.log.RoomC()
 		}
 	}
 	if t.log != nil {
-		far = append(far, t.log.End())
+		far = append(far, t.log.End().Offset)
 	}
 	return far
 }
-
-// before is the position in front of the last frame before at, but for its
-// offset, which finding a checkpoint does not need.
-func before(at store.Pos) store.Pos { return store.Pos{Offset: at.Offset - 1, Seq: at.Seq - 1} }
 
 // BenchmarkHydrate records what programs print and hydrates it where most is to
 // be replayed. It prints the slowest place as a multiple of the time that feeding
@@ -217,7 +213,7 @@ func BenchmarkHydrate(b *testing.B) {
 					best := time.Duration(1 << 62)
 					for range 2 {
 						began := time.Now()
-						if _, err := replay.Hydrate(log, at); err != nil && !errors.Is(err, io.EOF) {
+						if _, err := replay.HydrateAt(log, at); err != nil {
 							b.Fatal(err)
 						}
 						best = min(best, time.Since(began))

@@ -18,9 +18,9 @@
 // What happens besides, such as titles, bells and the exit, is told on the loop
 // ([Config.Observe]), and a flood of it at a limited rate, with its number.
 //
-// A batch is what can be read without waiting, at most 256 KiB. The loop
-// appends it to the log, then feeds it to the Terminal: an offset that anybody
-// sees is in the log. While the log has no room for more, the loop stops
+// A batch is what can be read without waiting, at most 256 KiB, in one frame or,
+// where its bytes may take long, in several. The loop appends a frame to the log,
+// then feeds it to the Terminal: an offset that anybody sees is in the log. While the log has no room for more, the loop stops
 // reading, the kernel's buffer fills, and the program waits; nothing is dropped.
 //
 // # Ends

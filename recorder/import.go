@@ -44,7 +44,7 @@ func (i *Import) Offset() uint64 { return i.term.Offset() }
 // errors are ErrNotRecorded, those of the store, and that of ctx.
 func (i *Import) Output(ctx context.Context, at store.Time, data []byte) error {
 	for len(data) > 0 {
-		n := min(len(data), importFrame)
+		n := frameBytes(data[:min(len(data), importFrame)], i.term)
 		if err := i.append(ctx, store.Output, at, data[:n]); err != nil {
 			return err
 		}

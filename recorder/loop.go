@@ -13,11 +13,6 @@ import (
 )
 
 const (
-	batchBytes = 256 << 10 // the largest batch
-	leastBatch = 1 << 10
-	// batchTime is how long feeding one batch may hold up whoever wants to read
-	// the pane. A program whose bytes take more work gets smaller batches.
-	batchTime = 10 * time.Millisecond
 	// drainBytes bounds what is read at one go before a mark: of an exit, a
 	// resize or a stop. A program that floods the terminal must not put it off.
 	drainBytes = 4 << 20
@@ -214,17 +209,21 @@ func (l *loop) rearm() {
 	}
 }
 
-// record appends one batch to the log, feeds it to the Terminal, and passes on
-// what comes of it.
+// record records a batch in frames: small ones as soon as one was slow.
 func (l *loop) record(batch []byte) {
-	began := time.Now()
-	l.append(store.Output, batch)
-	if took := time.Since(began); took > batchTime {
-		// At once: whoever asks for an offset within this batch waits as long.
-		l.batch = max(min(l.batch/2, int(int64(len(batch))*int64(batchTime)/int64(took))), leastBatch)
-	} else {
-		l.batch = min(l.batch*2, batchBytes)
+	for len(batch) > 0 {
+		n := frameBytes(batch[:min(len(batch), l.batch)], l.term)
+		l.recordFrame(batch[:n])
+		batch = batch[n:]
 	}
+}
+
+// recordFrame appends output to the log, feeds it to the Terminal, and passes on what
+// comes of it.
+func (l *loop) recordFrame(data []byte) {
+	began := time.Now()
+	l.append(store.Output, data)
+	l.batch = nextBatch(l.batch, len(data), time.Since(began))
 	if replies := l.term.TakeReplies(); len(replies) > 0 {
 		l.pane.input.reply(replies)
 	}

@@ -254,6 +254,12 @@ func (t *Terminal) Work() uint64 { return t.work }
 // numbers did. A Terminal that was restored takes what it was restored at.
 func (t *Terminal) Moved() uint64 { return t.moved }
 
+// TextMoves reports whether a byte of text can touch a whole row of the screen: where
+// characters are inserted, or rows of a colour scroll in.
+func (t *Terminal) TextMoves() bool {
+	return t.modes.has(modeInsert) || t.cur.pen.bg != 0
+}
+
 // Weight is about how many bytes a State with all of the history takes, encoded. It
 // depends on the stream only.
 func (t *Terminal) Weight() uint64 {
