@@ -50,7 +50,7 @@ var commands = Verb{
 			{Name: "start", Type: Integer, Summary: "Offset of the first byte of the output"},
 			{Name: "end", Type: Integer, Optional: true, Summary: "Offset behind the last one; missing while the command runs"},
 			{Name: "command", Type: String, Optional: true, Summary: "What was run, if the shell tells it"},
-			{Name: "exit", Type: Integer, Optional: true, Summary: "Exit code, if the shell told it"},
+			{Name: "exit", Type: Integer, Optional: true, Summary: "Exit code, if the shell told it, and no bytes are missing that another command may have begun in"},
 			{Name: "duration_seconds", Type: Number, Optional: true},
 			{Name: "cwd", Type: String, Optional: true, Summary: "Directory it was run in, if the shell tells it"},
 		}},
