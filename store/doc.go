@@ -41,8 +41,8 @@
 // A directory that is not ours (ErrNotStore), a store of a newer version
 // (ErrNewerVersion), one that is open elsewhere (ErrLocked). Damage is a
 // *DamagedError with the pane and the offset, and costs what is damaged only:
-// of the whole store only that of STORE, of Pebble's MANIFEST or WAL, or of both
-// files of the journal from end to end. A damaged table is mended by the next Open
+// of the whole store only that of STORE, of Pebble's MANIFEST or WAL, of both files of
+// the journal from end to end, or a table that is gone or cut short. A damaged table is mended by the next Open
 // (mend.go). A disk that fails ends the store (ErrFailed), not the process: what was
 // durable stays, reading goes on, another process recovers it.
 //

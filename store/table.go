@@ -92,6 +92,40 @@ type rowDecoder struct {
 	comparer *pebble.Comparer
 }
 
+// Of a block of rows, see Pebble's sstable/colblk: the bytes in front of its header, and
+// the columns that it has besides those of the key.
+const (
+	rowsCustom  = 4
+	rowsColumns = 5
+)
+
+// isRows reports whether a block, without its trailer, has the header of one of rows:
+// where it has not, Pebble's decoder would read anything anywhere.
+func (d *rowDecoder) isRows(b []byte) bool {
+	columns := len(d.schema.ColumnTypes) + rowsColumns
+	size := colblk.HeaderSize(columns, rowsCustom)
+	if d.schema.HeaderSize != 0 || len(b) <= int(size) {
+		return false
+	}
+	h := colblk.DecodeHeader(b[rowsCustom:])
+	if h.Version != colblk.Version1 || int(h.Columns) != columns || int64(h.Rows) > int64(len(b)) {
+		return false
+	}
+	last := size
+	for i := range columns { // each a type and an offset, behind the rest of the header
+		c := b[colblk.HeaderSize(i, rowsCustom):]
+		if i < len(d.schema.ColumnTypes) && colblk.DataType(c[0]) != d.schema.ColumnTypes[i] {
+			return false
+		}
+		at := binary.LittleEndian.Uint32(c[1:])
+		if at < last || int64(at) > int64(len(b)) {
+			return false
+		}
+		last = at
+	}
+	return true
+}
+
 // decode decodes a block with its trailer. Pebble panics if it is no block of rows.
 func (d *rowDecoder) decode(b []byte) (rows []row, err error) {
 	defer func() {
@@ -99,8 +133,8 @@ func (d *rowDecoder) decode(b []byte) (rows []row, err error) {
 			err = fmt.Errorf("%w: %v", errTable, r)
 		}
 	}()
-	if b[len(b)-blockTrailer] != 0 {
-		return nil, fmt.Errorf("%w: compressed", errTable)
+	if b[len(b)-blockTrailer] != 0 || !d.isRows(b[:len(b)-blockTrailer]) {
+		return nil, fmt.Errorf("%w: a block is compressed, or not of rows", errTable)
 	}
 	var dec colblk.DataBlockDecoder
 	dec.Init(d.schema, bytes.Clone(b[:len(b)-blockTrailer])) // which aligns it

@@ -212,3 +212,71 @@ func (s *server) compare(c *wire.Client, pane string, want []byte) (code string)
 	}
 	return code
 }
+
+// TestRestartMends damages the recording of a pane in the middle. The daemon tells it
+// and says to restart it; from then on it costs what it costs, and nothing else.
+func TestRestartMends(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	c := s.client()
+	flood := s.run(c, 80, 24, "seq", "1", "200000")
+	small := s.run(c, 80, 24, "echo", "hello")
+	s.until(c, flood, "exited", exited)
+	s.until(c, small, "exited", exited)
+	want := s.raw(c, flood)
+	if err := s.end(syscall.SIGTERM); err != nil {
+		t.Fatalf("stop: %v\n%s", err, s.log)
+	}
+	name, largest := "", []byte(nil)
+	for _, file := range regularFiles(t, filepath.Join(s.dir, "store")) {
+		if b, err := os.ReadFile(filepath.Join(s.dir, file)); err != nil {
+			t.Fatal(err)
+		} else if strings.HasSuffix(file, ".sst") && len(b) > len(largest) {
+			name, largest = filepath.Join(s.dir, file), b
+		}
+	}
+	largest[len(largest)/2] ^= 0x10
+	if err := os.WriteFile(name, largest, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, advised := range []bool{true, false} {
+		s.start()
+		c := s.client()
+		r := s.verify(c, flood)
+		if r.Sound || r.Lost == 0 || r.Lost > uint64(len(want))/2 || r.Offset < uint64(len(want)) {
+			t.Errorf("of %d bytes: %+v", len(want), r)
+		}
+		if code := s.compare(c, flood, want); code != "internal.damaged" {
+			t.Errorf("the export ends with %q", code)
+		}
+		if r := s.verify(c, small); !advised && !r.Sound {
+			t.Errorf("the other pane: %+v", r)
+		}
+		said := strings.Join(call[struct{ Advice []string }](s, c, "doctor", obj{}).Advice, "\n")
+		if strings.Contains(said, "restart the daemon") != advised {
+			t.Errorf("doctor says %q", said)
+		}
+		if err := s.end(syscall.SIGTERM); err != nil {
+			t.Fatalf("stop: %v\n%s", err, s.log)
+		}
+	}
+}
+
+// verified is the result of pane.verify.
+type verified struct {
+	Sound  bool   `json:"sound"`
+	Lost   uint64 `json:"lost_bytes"`
+	Offset uint64 `json:"offset"`
+}
+
+func (s *server) verify(c *wire.Client, pane string) (r verified) {
+	s.t.Helper()
+	result, err := c.Stream(s.ctx, "pane.verify", obj{"pane": pane}, func(json.RawMessage) error { return nil })
+	if err == nil {
+		err = json.Unmarshal(result, &r)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
