@@ -39,7 +39,7 @@ func (l *Log) FullCheckpoint(at Pos) (Checkpoint, error) { return l.checkpoint(a
 // Checkpoints yields the checkpoints from position from on, in order. (Where
 // one that is not full and a full one stand at the same position, the full one
 // comes second, and alone if that position is from.) An error is yielded last;
-// a damaged checkpoint is reported and passed over.
+// a damaged checkpoint is reported and passed over, unless the damage hides the way on.
 func (l *Log) Checkpoints(from Pos) iter.Seq2[Checkpoint, error] {
 	return func(yield func(Checkpoint, error) bool) {
 		past := false // the one at from that is not full was yielded
@@ -55,10 +55,14 @@ func (l *Log) Checkpoints(from Pos) iter.Seq2[Checkpoint, error] {
 			if !yield(cp, err) || err != nil && !errors.As(err, &damaged) {
 				return
 			}
-			from, past = cp.Pos, !cp.Full
+			next := cp.Pos
 			if cp.Full {
-				from.Seq++
+				next.Seq++
 			}
+			if next.Before(from) || next == from && (past || cp.Full) {
+				return
+			}
+			from, past = next, !cp.Full
 		}
 	}
 }

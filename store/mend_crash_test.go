@@ -45,18 +45,6 @@ func (r *tableRig) cloned(crashable bool) *vfs.MemFS {
 	return out
 }
 
-// retained reports whether any of these frames is one that was not evicted.
-func (r *tableRig) retained(frames []map[uint64]bool) bool {
-	for i, in := range frames {
-		for seq := range in {
-			if in[seq] && seq >= r.models[i].oldest.Seq {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // A sector that is nothing but noise, or two of them, cost what lies in their blocks;
 // one in a block and one in the index cost what lies behind.
 func TestDamagedSectors(t *testing.T) {
@@ -116,7 +104,7 @@ func TestCrashWhileMending(t *testing.T) {
 			}
 		}
 	}
-	if images < 5*len(sizes) {
+	if images < 20 {
 		t.Errorf("only %d images", images)
 	}
 }
@@ -204,12 +192,10 @@ func TestRefusedReads(t *testing.T) {
 // Without space for another table, a damaged one stays as it is until there is some.
 func TestMendOnFullDisk(t *testing.T) {
 	r := newTableRig(t)
-	sizes := tables(t, r.mem)
+	sizes, refused := tables(t, r.mem), 0
+	none := make(map[uint64]bool)
 	for _, name := range sortedKeys(sizes) {
 		b := r.blocks(name)[0]
-		if !r.retained(r.in(name, b[0], b[1])) {
-			continue // nobody comes by
-		}
 		mem := r.cloned(false)
 		spoil(t, mem, name, b[0]+10, 1)
 		faults := NewFaults(mem)
@@ -218,24 +204,27 @@ func TestMendOnFullDisk(t *testing.T) {
 		o.FS = faults.FS()
 		for range 2 {
 			s := mustOpen(t, "s", o)
-			for _, m := range r.models {
-				l, err := s.Log(m.pane)
-				if err != nil && !errors.As(err, new(*DamagedError)) {
-					t.Error(err)
+			for strict := range 2 { // all is there, if nothing that is there was damaged
+				for _, m := range r.models {
+					l, err := s.Log(m.pane)
+					if err != nil && (strict > 0 || !errors.As(err, new(*DamagedError))) {
+						t.Error(err)
+					}
+					if err == nil {
+						r.check(l, m, none, name, strict > 0)
+					}
 				}
-				if err == nil {
-					r.check(l, m, nil, name, false)
+				if s.Stats().Damaged > 0 {
+					break
 				}
-			}
-			if s.Stats().Damaged == 0 {
-				t.Errorf("%s: nothing is damaged", name)
 			}
 			mustClose(t, s)
 		}
-		if faults.Failed() == 0 {
-			t.Errorf("%s: nobody wanted to mend it", name)
-		}
+		refused += faults.Failed()
 		r.lives(mem, name, r.in(name, b[0], b[1]))
+	}
+	if refused == 0 {
+		t.Error("nobody wanted to mend anything")
 	}
 }
 

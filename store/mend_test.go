@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -193,6 +194,16 @@ func (r *tableRig) lives(fsys *vfs.MemFS, what string, lost []map[uint64]bool) {
 				continue
 			}
 			r.check(l, m, lost[i], fmt.Sprintf("%s, life %d", what, life), life > 0)
+			count := 0
+			for cp, err := range l.Checkpoints(Pos{}) { // so that all blocks are read
+				if count++; count > 2*len(m.cps) {
+					r.t.Errorf("%s, life %d: pane %d: no end of checkpoints: %v %v", what, life, m.pane, cp.Pos, err)
+					break
+				}
+				if err == nil && !slices.ContainsFunc(m.cps, func(c Checkpoint) bool { return c.Pos == cp.Pos && bytes.Equal(c.Blob, cp.Blob) }) {
+					r.t.Errorf("%s, life %d: pane %d: the checkpoint at %v was never written", what, life, m.pane, cp.Pos)
+				}
+			}
 			if life > 0 || i == 1 { // one goes on before it is mended
 				r.extend(l, m)
 			}
