@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 
@@ -110,7 +111,7 @@ func pair(marks []mark, lo uint64, past bool) (commands []Command, from uint64) 
 		m := &marks[i]
 		switch m.kind {
 		case directory:
-			cwd = directoryOf(m.text)
+			cwd = Directory(m.text)
 			continue
 		case inputStart:
 			continue
@@ -172,12 +173,21 @@ func commandLine(options string) string {
 	return ""
 }
 
-// directoryOf is the directory that OSC 7 names: the path of a file URI, else as it is.
-func directoryOf(text string) string {
-	if u, err := url.Parse(text); err == nil && u.Scheme == "file" {
+// Directory is the directory that OSC 7 names: the path of a file URI of this host,
+// which may be left out or be localhost; what else there is, as it is.
+func Directory(text string) string {
+	if u, err := url.Parse(text); err == nil && u.Scheme == "file" && u.Path != "" && isHere(u.Hostname()) {
 		text = u.Path
 	}
 	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+func isHere(host string) bool {
+	if host == "" || strings.EqualFold(host, "localhost") {
+		return true
+	}
+	own, err := os.Hostname()
+	return err == nil && strings.EqualFold(host, own)
 }
 
 // nthCommand finds a command by its number: -1 is the newest. Its error is

@@ -3,6 +3,7 @@ package capture
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"testing"
 
@@ -181,6 +182,30 @@ func TestCommandEnds(t *testing.T) {
 		}
 		if got := r.Commands[0]; got.Start != 8 || fmt.Sprintf("%d-%s ", got.Start, map[bool]string{true: "?", false: "11"}[got.End == nil]) != c.want || got.Exit != nil {
 			t.Errorf("%s: %s, not %s", name, got.describe(), c.want)
+		}
+	}
+}
+
+// TestDirectory: a directory of this host is a path, and of another it stays a URI.
+func TestDirectory(t *testing.T) {
+	here, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"file:///etc":                       "/etc",
+		"file:/etc":                         "/etc",
+		"file://localhost/a%20b%C3%A9":      "/a bé",
+		"file://" + here + "/etc":           "/etc",
+		"file://elsewhere.invalid/a%20b":    "file://elsewhere.invalid/a%20b",
+		"file://elsewhere.invalid":          "file://elsewhere.invalid",
+		"file:///a%ZZ":                      "file:///a%ZZ",
+		"kitty-shell-cwd://localhost/a%20b": "kitty-shell-cwd://localhost/a%20b",
+		"/plain %20":                        "/plain %20",
+		"file:///\xff":                      "/\uFFFD",
+	} {
+		if got := Directory(text); got != want {
+			t.Errorf("%q is %q, not %q", text, got, want)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (s *server) twoSessions(owner *wire.Client) {
 
 // denied is the denial as contract.md, section 4, has it.
 func denied(right, resource string) string {
-	return fmt.Sprintf(`{"code":"denied.%s","message":"%s on %s is needed: set LOOPTAPE_TOKEN, for the owner to @owner","data":{"right":"%s","resource":"%s"}}`, right, right, resource, right, resource)
+	return fmt.Sprintf(`{"code":"denied.%s","message":"%s on %s is needed: LOOPTAPE_TOKEN says who calls, @owner is the owner","data":{"right":"%s","resource":"%s"}}`, right, right, resource, right, resource)
 }
 
 // TestRightsFirst: of every verb of the manifest, a caller who holds every right

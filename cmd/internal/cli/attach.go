@@ -43,13 +43,13 @@ this terminal, the part around the cursor is shown. q and Ctrl-C leave as well.`
 	return cmd
 }
 
-// attach shows a pane as the owner; "" is the one that was started last.
+// attach shows a pane; "" is the one that was started last.
 func (a *app) attach(ctx context.Context, pane string, read bool) error {
 	if err := needTerminal(); err != nil {
 		return err
 	}
 	if pane == "" {
-		c, err := a.connect(ctx, "@owner", wire.CeilingMaxFrame)
+		c, err := a.connect(ctx, ownerUnless(), wire.CeilingMaxFrame)
 		if err != nil {
 			return err
 		}
@@ -63,14 +63,14 @@ func (a *app) attach(ctx context.Context, pane string, read bool) error {
 	if read {
 		mode = "read"
 	}
-	_, err := a.show(ctx, "@owner", map[string]json.RawMessage{"pane": quote(pane), "mode": quote(mode)})
+	_, err := a.show(ctx, ownerUnless(), map[string]json.RawMessage{"pane": quote(pane), "mode": quote(mode)})
 	return err
 }
 
 // attachRun shows a pane that was just made, and exits as its program does if that
 // ends meanwhile.
 func (a *app) attachRun(ctx context.Context, pane string) error {
-	status, err := a.show(ctx, "@owner", map[string]json.RawMessage{"pane": quote(pane), "mode": quote("write")})
+	status, err := a.show(ctx, ownerUnless(), map[string]json.RawMessage{"pane": quote(pane), "mode": quote("write")})
 	if code := exitCodeOf(status); err == nil && code != 0 {
 		err = exitCode(code)
 	}

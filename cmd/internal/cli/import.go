@@ -58,7 +58,7 @@ its end, killed ones included, nothing stays.`,
 
 // importFile imports a file into a new session, which is there when the pane is.
 func (a *app) importFile(ctx context.Context, in io.Reader, name string) error {
-	c, err := a.connectOrStart(ctx, "@owner", wire.CeilingMaxFrame)
+	c, err := a.connectOrStart(ctx, ownerUnless(), wire.CeilingMaxFrame)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ a command it runs $SHELL.`,
 				}
 				cols, rows = terminalSize(os.Stdout)
 			}
-			c, err := a.connectOrStart(cmd.Context(), "@owner", wire.CeilingMaxFrame)
+			c, err := a.connectOrStart(cmd.Context(), ownerUnless(), wire.CeilingMaxFrame)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,6 +41,10 @@ func resolveToken(text, dir string) (*string, error) {
 	}
 	return &token, nil
 }
+
+// ownerUnless is whom a command acts as that is the owner's by nature: the owner,
+// unless LOOPTAPE_TOKEN says somebody else.
+func ownerUnless() string { return cmp.Or(os.Getenv("LOOPTAPE_TOKEN"), "@"+grant.Owner.Name()) }
 
 // tokensDir is where tokens are saved: looptape/tokens in $XDG_CONFIG_HOME, else
 // in ~/.config.

@@ -26,7 +26,7 @@ and compare each checkpoint with what the log before it replays to. Prints what
 is wrong and what is lost by it. The exit code is 0 if all is sound, else 1.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.connect(cmd.Context(), "@owner", wire.CeilingMaxFrame)
+			c, err := a.connect(cmd.Context(), ownerUnless(), wire.CeilingMaxFrame)
 			if err != nil {
 				return err
 			}

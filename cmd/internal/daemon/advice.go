@@ -44,7 +44,7 @@ func (a *adviser) store(st *storeHealth, now time.Time) {
 		if st.Damaged > 0 {
 			a.say("Files of the store in %s are damaged, and hide more than what is lost: restart the daemon when its programs may end, and it mends them. See to that disk.", st.dir)
 		}
-		if st.Free > 0 && st.Free < littleSpace {
+		if st.measured && st.Free < littleSpace {
 			a.say("The disk of %s has only %s left: free some space, or recording will stop.", st.dir, InBytes(st.Free))
 		}
 	}

@@ -38,7 +38,7 @@ func (s *Server) deny(r *request, verb *manifest.Verb) error {
 	}
 	return &wire.Error{
 		Code:    "denied." + string(right),
-		Message: fmt.Sprintf("%s on %s is needed: set LOOPTAPE_TOKEN, for the owner to @owner", right, resource),
+		Message: fmt.Sprintf("%s on %s is needed: LOOPTAPE_TOKEN says who calls, @owner is the owner", right, resource),
 		Data: struct {
 			Right    manifest.Right `json:"right"`
 			Resource string         `json:"resource"`

@@ -44,7 +44,8 @@ type storeHealth struct {
 	// KeepSeconds is how old recordings may become.
 	KeepSeconds float64 `json:"keep_for_seconds,omitempty"`
 
-	dir string
+	dir      string
+	measured bool // else nobody knows what Free is
 }
 
 // paneHealth is one pane's part of doctor.
@@ -110,7 +111,8 @@ func (s *Server) storeHealth() *storeHealth {
 		State: "ok", Disk: diskUsage(filepath.Join(s.dir, "store")), Cap: s.config.DiskCap, dir: s.dir,
 		SyncSeconds: s.config.SyncEvery.Seconds(), KeepSeconds: s.config.KeepFor.Seconds(),
 	}
-	h.Free, _ = s.store.FreeBytes() // 0 if the system does not say
+	free, err := s.store.FreeBytes()
+	h.Free, h.measured = free, err == nil
 	stats := s.store.Stats()
 	h.Damaged = stats.Damaged
 	if since := stats.FullSince; since != 0 {

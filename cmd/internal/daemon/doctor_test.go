@@ -19,7 +19,7 @@ import (
 func TestAdvice(t *testing.T) {
 	now := time.Now()
 	since, offset := now.Add(-90*time.Second), uint64(7)
-	ok := storeHealth{State: "ok", Disk: 1 << 30, Cap: 4 << 30, Free: 1 << 40, dir: "/state"}
+	ok := storeHealth{State: "ok", Disk: 1 << 30, Cap: 4 << 30, Free: 1 << 40, measured: true, dir: "/state"}
 	well := paneHealth{Pane: "p0", State: "running", Offset: 100, Durable: 100, Retain: 1 << 20}
 	many := make([]paneHealth, 9)
 	for i := range many {
@@ -41,6 +41,8 @@ func TestAdvice(t *testing.T) {
 		{what: "a full disk at the start", store: func(h *storeHealth) { h.State = "read-only" }, want: []string{"free some space on the disk of /state, then start the daemon again"}},
 		{what: "damaged tables", store: func(h *storeHealth) { h.Damaged = 1 }, want: []string{"restart the daemon when its programs may end, and it mends them"}},
 		{what: "little space", store: func(h *storeHealth) { h.Free = 10 << 20 }, want: []string{"The disk of /state has only 10.0 MiB left"}},
+		{what: "no space", store: func(h *storeHealth) { h.Free = 0 }, want: []string{"The disk of /state has only 0 B left"}},
+		{what: "a system that does not say", store: func(h *storeHealth) { h.Free, h.measured = 0, false }},
 		{what: "a damaged log", panes: []paneHealth{{Pane: "p3", Fault: "x", damaged: true}}, want: []string{"The recording of p3 is damaged: 'looptape verify --pane p3' says what is lost"}},
 		{what: "a loop that ended", panes: []paneHealth{{Pane: "p3", Fault: "x"}}, want: []string{"looptape failed on p3, "}},
 		{what: "a slow disk", panes: []paneHealth{{Pane: "p3", Lag: 5, LagSeconds: 7.2}}, want: []string{"What p3 printed has waited for the disk of /state for up to 7s"}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"looptape/capture"
 	"looptape/cmd/internal/manifest"
 	"looptape/replay"
 )
@@ -51,7 +52,7 @@ func (s *Server) paneGet(ctx context.Context, r *request) (any, error) {
 			info.Title = i.Title
 		}
 		if cwd := t.Cwd(); cwd != "" {
-			info.Cwd = cwd
+			info.Cwd = capture.Directory(cwd)
 		}
 		// Between two batches, so that durable is never above offset.
 		info.Durable, info.Oldest = p.Log().Durable(), p.Log().Oldest()

@@ -13,7 +13,7 @@ var doctor = Verb{
 			{Name: "error", Type: String, Optional: true},
 			{Name: "disk_bytes", Type: Integer, Summary: "What the store takes"},
 			{Name: "cap_bytes", Type: Integer, Summary: "What it may take: serve --disk"},
-			{Name: "free_bytes", Type: Integer, Summary: "What its file system has left"},
+			{Name: "free_bytes", Type: Integer, Summary: "What its file system has left; 0 also if that does not say"},
 			{Name: "damaged_tables", Type: Integer, Optional: true, Summary: "Files of the database that are damaged: the next start of the daemon mends them"},
 			{Name: "full_since", Type: Time, Optional: true, Summary: "Since when the disk takes nothing: panes wait for 10 s, then go on unrecorded"},
 			{Name: "last_commit", Type: Time, Optional: true, Summary: "When something became durable last, since the daemon started"},

@@ -110,7 +110,7 @@ var Verbs = []Verb{
 			{Name: "session", Type: String},
 			{Name: "state", Type: String, Choices: paneStates},
 			{Name: "argv", Type: Array, Elem: String},
-			{Name: "cwd", Type: String, Summary: "Working directory, as the program last reported it (OSC 7), else as it started"},
+			{Name: "cwd", Type: String, Summary: "Working directory, as the program last reported it (OSC 7), of another host as file://HOST/PATH; else as it started"},
 			{Name: "title", Type: String},
 			{Name: "cols", Type: Integer},
 			{Name: "rows", Type: Integer},

@@ -52,7 +52,7 @@ var commands = Verb{
 			{Name: "command", Type: String, Optional: true, Summary: "What was run, if the shell tells it"},
 			{Name: "exit", Type: Integer, Optional: true, Summary: "Exit code, if the shell told it, and no bytes are missing that another command may have begun in"},
 			{Name: "duration_seconds", Type: Number, Optional: true},
-			{Name: "cwd", Type: String, Optional: true, Summary: "Directory it was run in, if the shell tells it"},
+			{Name: "cwd", Type: String, Optional: true, Summary: "Directory it was run in, if the shell tells it; of another host as file://HOST/PATH"},
 		}},
 		{Name: "from", Type: Integer, Summary: "How far back this answer goes"},
 		{Name: "more", Type: Boolean, Summary: "There may be older ones: ask again with before"},
