@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"looptape/replay"
@@ -155,16 +156,45 @@ func (q *AtRequest) frameBefore(log *store.Log, offset uint64, behind func(store
 	}
 }
 
-// ParseTime reads a moment: RFC 3339, or how long ago it was, as -30s, -5m or
-// -1h30m. Its error is invalid_params.time.
+// ParseTime reads a moment: RFC 3339, with a space for its T or not, or how long ago
+// it was, as -30s, -1h30m or -1d12h, where a day has 24 hours. Its error is
+// invalid_params.time.
 func ParseTime(text string, now time.Time) (time.Time, error) {
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return t, nil
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05Z07:00"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
 	}
-	if d, err := time.ParseDuration(text); err == nil && d <= 0 {
+	if d, ok := parseAgo(text); ok {
 		return now.Add(d), nil
 	}
-	return time.Time{}, &Error{"invalid_params.time", fmt.Sprintf("%q is no time: give one such as 2026-11-30T12:00:00Z, or how long ago, such as -30s", text), struct {
+	why := "is no time"
+	for _, layout := range []string{"2006-01-02T15:04:05", time.DateTime} {
+		if _, err := time.Parse(layout, text); err == nil {
+			why = "lacks its zone, such as Z or +01:00"
+		}
+	}
+	return time.Time{}, &Error{"invalid_params.time", fmt.Sprintf("%q %s: give a time such as 2026-11-30T12:00:00Z, or how long ago, such as -30s or -1d", text, why), struct {
 		Param string `json:"param"`
 	}{"time"}}
+}
+
+// parseAgo reads a duration of at most 0 that may begin with days.
+func parseAgo(text string) (time.Duration, bool) {
+	const most = 1 << 62 // of each part, so that their sum is in range
+	days, rest, ok := strings.Cut(text, "d")
+	if !ok {
+		d, err := time.ParseDuration(text)
+		return d, err == nil && d <= 0
+	}
+	number, behind := strings.CutPrefix(days, "-")
+	ago, err := time.ParseDuration(days + "h")
+	if err != nil || !behind || strings.Trim(number, "0123456789.") != "" || -ago > most/24 {
+		return 0, false
+	}
+	if ago *= 24; rest == "" {
+		return ago, true
+	}
+	d, err := time.ParseDuration("-" + rest)
+	return ago + d, err == nil && d <= 0 && -d <= most
 }

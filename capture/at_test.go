@@ -177,3 +177,44 @@ func TestAtNowhere(t *testing.T) {
 		t.Errorf("inside a gap that is open: %v", err)
 	}
 }
+
+// TestParseTime: moments as people write them, and none that leave the zone or the
+// direction open.
+func TestParseTime(t *testing.T) {
+	now := time.Date(2026, 12, 1, 2, 40, 0, 0, time.UTC)
+	for text, want := range map[string]string{
+		"2026-11-30T12:00:00Z":             "2026-11-30T12:00:00Z",
+		"2026-11-30 12:00:00Z":             "2026-11-30T12:00:00Z",
+		"2026-11-30T12:00:00.25+05:45":     "2026-11-30T06:15:00.25Z",
+		"2026-11-30 12:00:00.25+05:45":     "2026-11-30T06:15:00.25Z",
+		"-0s":                              "2026-12-01T02:40:00Z",
+		"-1h30m":                           "2026-12-01T01:10:00Z",
+		"-1d":                              "2026-11-30T02:40:00Z",
+		"-0d":                              "2026-12-01T02:40:00Z",
+		"-1.5d":                            "2026-11-29T14:40:00Z",
+		"-2d12h30m":                        "2026-11-28T14:10:00Z",
+		"2026-11-30 12:00:00":              "",
+		"2026-11-30T12:00:00":              "",
+		"1d":                               "",
+		"d":                                "",
+		"-d":                               "",
+		"--1d":                             "",
+		"-1d-1h":                           "",
+		"-1d1d":                            "",
+		"-1h1d":                            "",
+		"-99999999999d":                    "",
+		"-20000d2000000h":                  "",
+		"-9999999999999999999999999999999": "",
+		"30s":                              "",
+		"yesterday":                        "",
+	} {
+		got, err := ParseTime(text, now)
+		shown := ""
+		if err == nil {
+			shown = got.UTC().Format(time.RFC3339Nano)
+		}
+		if shown != want {
+			t.Errorf("%s is %q, not %q (%v)", text, shown, want, err)
+		}
+	}
+}

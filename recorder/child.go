@@ -40,14 +40,28 @@ type child struct {
 	exit   replay.Exit
 }
 
+// checkDir says what is wrong with a working directory; "" is this process's.
+func checkDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	var path *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no directory %s", dir)
+	case errors.As(err, &path):
+		return fmt.Errorf("the directory %s: %w", dir, path.Err)
+	case err == nil && !info.IsDir():
+		err = fmt.Errorf("%s is not a directory", dir)
+	}
+	return err
+}
+
 // startChild runs argv on tty. argv[0] is looked up in the PATH of env.
 func startChild(tty *os.File, argv []string, dir string, env []string) (*child, error) {
-	if dir != "" {
-		if info, err := os.Stat(dir); err != nil {
-			return nil, &StartError{"cwd", err}
-		} else if !info.IsDir() {
-			return nil, &StartError{"cwd", fmt.Errorf("%s is not a directory", dir)}
-		}
+	if err := checkDir(dir); err != nil {
+		return nil, &StartError{"cwd", err}
 	}
 	path, err := lookPath(argv[0], dir, env)
 	if err != nil {

@@ -65,7 +65,7 @@ func printDoctor(w, _ io.Writer, result []byte) error {
 	if err := json.Unmarshal(result, &d); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s, pid %d, since %s (up %s)\n", d.Server, d.PID, d.Started.Local().Format(time.DateTime), ago(d.Started))
+	fmt.Fprintf(w, "%s, pid %d, since %s (up %s)\n", d.Server, d.PID, d.Started.Local().Format(time.RFC3339), ago(d.Started))
 	if s := d.Store; s != nil {
 		fmt.Fprintf(w, "store: %s, %s of at most %s, %s free on the disk", s.State, daemon.InBytes(s.Disk), daemon.InBytes(s.Cap), daemon.InBytes(s.Free))
 		if s.LastCommit != nil {

@@ -25,7 +25,7 @@ func printEvent(w io.Writer, item json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	line := fmt.Sprintf("%s  %-10s  %-9s  %s", e.TS.Local().Format("2006-01-02 15:04:05.000"), e.Resource, e.Event, data)
+	line := fmt.Sprintf("%s  %-10s  %-9s  %s", e.TS.Local().Format("2006-01-02T15:04:05.000Z07:00"), e.Resource, e.Event, data)
 	_, err = fmt.Fprintln(w, strings.TrimRight(line, " "))
 	return err
 }

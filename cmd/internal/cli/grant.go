@@ -64,7 +64,7 @@ func printGrants(w, _ io.Writer, result []byte) error {
 	for _, e := range list.Grants {
 		created, may := "-", "-"
 		if !e.Created.IsZero() {
-			created = e.Created.Local().Format(time.DateTime)
+			created = e.Created.Local().Format(time.RFC3339)
 		}
 		if len(e.Grants) > 0 {
 			var grants []string

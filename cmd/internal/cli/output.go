@@ -100,7 +100,7 @@ func printAt(w, notes io.Writer, result []byte) error {
 	if err := json.Unmarshal(result, &r); err != nil {
 		return err
 	}
-	fmt.Fprintf(notes, "looptape: the screen at offset %d, as of %s\n", r.Offset, r.Time.Local().Format("2006-01-02 15:04:05.000"))
+	fmt.Fprintf(notes, "looptape: the screen at offset %d, as of %s\n", r.Offset, r.Time.Local().Format(time.RFC3339Nano))
 	return printScreen(w, notes, result)
 }
 
@@ -216,7 +216,7 @@ func cell(kind manifest.Type, raw json.RawMessage) string {
 	case string:
 		text = v
 		if at, err := time.Parse(time.RFC3339Nano, v); kind == manifest.Time && err == nil {
-			text = at.Local().Format(time.DateTime)
+			text = at.Local().Format(time.RFC3339)
 		}
 	case []any:
 		parts := make([]string, len(v))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -178,11 +179,24 @@ func parameters(cmd *cobra.Command, v *manifest.Verb) map[string]json.RawMessage
 			params[p.Name] = json.RawMessage(flag.Value.String())
 		case p.Type == manifest.Array:
 			params[p.Name] = array(t.given)
+		case p.Name == "cwd":
+			params[p.Name] = argument(p, absolute(t.given[len(t.given)-1]))
 		default:
 			params[p.Name] = argument(p, t.given[len(t.given)-1])
 		}
 	}
 	return params
+}
+
+// absolute is a path that is the daemon's to enter, which runs elsewhere.
+func absolute(path string) string {
+	if path == "" {
+		return ""
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return path
 }
 
 var integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)

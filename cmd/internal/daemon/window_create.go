@@ -3,8 +3,10 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -150,6 +152,9 @@ func (p *windowParams) check() error {
 	}
 	if strings.ContainsRune(p.Cwd, 0) {
 		return broken("cwd", "the directory holds a NUL")
+	}
+	if p.Cwd != "" && !filepath.IsAbs(p.Cwd) {
+		return broken("cwd", fmt.Sprintf("cwd is %q: it must be an absolute path", p.Cwd))
 	}
 	return nil
 }

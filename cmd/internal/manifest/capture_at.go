@@ -23,7 +23,7 @@ var captureAt = Verb{
 	Params: []Param{
 		paneParam("Pane to read"),
 		{Name: "offset", Summary: "The screen after exactly this many bytes of the stream; exactly one of offset and time", Type: Integer, Min: at(0), Max: at(Largest)},
-		{Name: "time", Summary: "The screen at this time: RFC 3339, or how long ago, such as -30s; exactly one of offset and time", Type: String},
+		{Name: "time", Summary: "The screen at this time: RFC 3339, or how long ago, such as -30s or -1d; exactly one of offset and time", Type: String},
 	},
 	Result: append(screenFields[:len(screenFields):len(screenFields)],
 		Field{Name: "time", Type: Time, Summary: "When the last byte or mark in front of the place was recorded"}),

@@ -9,7 +9,7 @@ var export = Verb{
 		{Name: "format", Summary: "text: the transcript, each line once; ansi: with its colours, safe to show; html: as a page; raw: the exact bytes; asciicast: a v3 recording with times and sizes; asciicast-v2: the older one", Type: String, Choices: []string{"text", "ansi", "html", "raw", "asciicast", "asciicast-v2"}, Default: "text"},
 		{Name: "from", Summary: "Offset of the stream to begin at; excludes from_time; default: where the log begins", Type: Integer, Min: at(0), Max: at(Largest)},
 		{Name: "to", Summary: "Offset of the stream to end at; excludes to_time; default: where the pane is", Type: Integer, Min: at(0), Max: at(Largest)},
-		{Name: "from_time", Summary: "Begin behind what was written by this time: RFC 3339, or how long ago, such as -5m", Type: String},
+		{Name: "from_time", Summary: "Begin behind what was written by this time: RFC 3339, or how long ago, such as -5m or -1d", Type: String},
 		{Name: "to_time", Summary: "End behind what was written by this time", Type: String},
 		{Name: "command", Summary: "The output of a command of the shell: -1 is the newest, -2 the one before it; excludes the other ends of a range", Type: Integer, Min: at(-10000), Max: at(-1)},
 	},

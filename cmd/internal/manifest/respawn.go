@@ -6,7 +6,7 @@ var respawn = Verb{
 	Params: []Param{
 		paneParam("Pane to run a program in: an exited one, or an archive"),
 		{Name: "argv", Summary: "Program and arguments; default: those of before", Type: Array, Elem: String},
-		{Name: "cwd", Summary: "Working directory of the program; default: that of before", Type: String},
+		{Name: "cwd", Summary: "Working directory of the program, an absolute path; default: that of before", Type: String},
 		{Name: "env", Summary: "Variables set in the program's environment, over the daemon's: the environment of before is not kept", Type: Object, Elem: String},
 		{Name: "clean_env", Summary: "Make env the whole environment, without the daemon's", Type: Boolean, Default: false},
 	},
@@ -17,7 +17,7 @@ var respawn = Verb{
 	Failures: []Failure{noPane, damaged,
 		{Code: "conflict.state", When: "the pane runs its program, or its window was killed"},
 		{Code: "invalid_params.argv", When: "the program cannot be started: not found, or not executable; or the pane was imported, and none is given"},
-		{Code: "invalid_params.cwd", When: "the working directory cannot be entered"},
+		{Code: "invalid_params.cwd", When: "the working directory cannot be entered, or is no absolute path"},
 		{Code: "invalid_params.env", When: "a variable cannot be set"},
 		{Code: "unavailable.storage", When: "the disk takes nothing"},
 		{Code: "limit.panes", When: "the daemon runs as many panes as it can"},

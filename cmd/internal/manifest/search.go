@@ -8,7 +8,7 @@ var search = Verb{
 		{Name: "pattern", Summary: "What to find, in RE2 syntax; each line is matched by itself, and (?i) ignores case", Type: String, Required: true},
 		{Name: "from", Summary: "Only lines that were written behind this byte offset; excludes from_time", Type: Integer, Min: at(0), Max: at(Largest)},
 		{Name: "to", Summary: "Only what was written up to this byte offset; excludes to_time", Type: Integer, Min: at(0), Max: at(Largest)},
-		{Name: "from_time", Summary: "Only lines that were written after this time: RFC 3339, or how long ago, such as -5m", Type: String},
+		{Name: "from_time", Summary: "Only lines that were written after this time: RFC 3339, or how long ago, such as -5m or -1d", Type: String},
 		{Name: "to_time", Summary: "Only what was written up to this time", Type: String},
 		{Name: "limit", Summary: "Most matches in one answer", Type: Integer, Min: at(1), Max: at(10000), Default: 100},
 		{Name: "cursor", Summary: "Cursor of an answer that said more, with the same pattern and without a range", Type: String},
