@@ -19,6 +19,7 @@ type AtRequest struct {
 	Time   *string `json:"time"` // see ParseTime
 
 	Started time.Time `json:"-"` // when the pane was made
+	Slots   Slots     `json:"-"`
 }
 
 // AtResult is the screen at a place (contract.md, section 5). Time is when the
@@ -41,11 +42,16 @@ func At(ctx context.Context, p Pane, q AtRequest, now func() time.Time) (*AtResu
 	}
 	var t *replay.Terminal
 	var last store.Frame
-	var err error
-	if q.Time != nil {
-		t, last, err = q.atTime(p.Log(), now())
-	} else {
-		t, last, err = q.atOffset(ctx, p)
+	err := q.Slots.hold(ctx, func(context.Context) (err error) {
+		if q.Time != nil {
+			t, last, err = q.atTime(p.Log(), now())
+		} else {
+			t, last, err = q.atOffset(p.Log(), *q.Offset)
+		}
+		return err
+	})
+	if q.Offset != nil {
+		err = noScreen(ctx, p, *q.Offset, err)
 	}
 	if err != nil {
 		return nil, err
@@ -56,24 +62,28 @@ func At(ctx context.Context, p Pane, q AtRequest, now func() time.Time) (*AtResu
 func wallTime(f store.Frame) time.Time { return time.Unix(0, f.Time.Wall).UTC() }
 
 // atOffset returns the Terminal at an offset, and the last frame in front of it.
-func (q *AtRequest) atOffset(ctx context.Context, p Pane) (t *replay.Terminal, last store.Frame, err error) {
-	offset := *q.Offset
-	t, err = replay.HydrateAt(p.Log(), offset)
+func (q *AtRequest) atOffset(log *store.Log, offset uint64) (t *replay.Terminal, last store.Frame, err error) {
+	t, err = replay.HydrateAt(log, offset)
 	if err == nil {
-		last, err = q.frameBefore(p.Log(), offset, func(f store.Frame) bool {
+		last, err = q.frameBefore(log, offset, func(f store.Frame) bool {
 			return f.Offset >= offset && (f.End().Offset > offset || f.Kind == replay.MarkRestart || f.Kind == replay.MarkRespawn)
 		})
 	}
+	return t, last, err
+}
+
+// noScreen is the error for an offset where there is no screen, by that of atOffset.
+func noScreen(ctx context.Context, p Pane, offset uint64, err error) error {
 	var gap *replay.GapError
 	switch {
 	case errors.As(err, &gap):
-		err = gapError(offset, gap.From, gap.To)
+		return gapError(offset, gap.From, gap.To)
 	case errors.Is(err, store.ErrEvicted):
-		err = outsideLog(p, offset, "evicted", "is no longer retained", p.Log().End().Offset)
+		return outsideLog(p, offset, "evicted", "is no longer retained", p.Log().End().Offset)
 	case errors.Is(err, replay.ErrBeyond):
-		err = beyond(ctx, p, offset)
+		return beyond(ctx, p, offset)
 	}
-	return t, last, err
+	return err
 }
 
 // atTime returns the Terminal at a moment, and the last frame that was recorded by

@@ -32,6 +32,7 @@ type SearchRequest struct {
 	Frame int      `json:"-"` // bounds the size of the result as JSON, in bytes; 0 does not
 	Scan  uint64   `json:"-"` // bytes of the stream that are scanned; 0 is 32 MiB
 	Store [16]byte `json:"-"` // id of the store
+	Slots Slots    `json:"-"`
 }
 
 // SearchResult is an answer of search: what matches of the lines of the transcript
@@ -89,7 +90,7 @@ func Search(ctx context.Context, p Pane, q SearchRequest, now func() time.Time) 
 	if err := s.place(now()); err != nil {
 		return nil, err
 	}
-	if err := s.run(ctx); err != nil {
+	if err := q.Slots.hold(ctx, s.run); err != nil {
 		return nil, err
 	}
 	if s.r.More {

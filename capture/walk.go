@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"context"
 	"errors"
 	"io"
 
@@ -8,6 +9,18 @@ import (
 	"looptape/replay"
 	"looptape/store"
 )
+
+// Slots bounds how many replays are under way: it runs f, with a context of its own,
+// as soon as few enough others do. In it f reads logs and no Pane, whose View may be
+// a replay too. Nil runs f at once.
+type Slots func(ctx context.Context, f func(ctx context.Context) error) error
+
+func (s Slots) hold(ctx context.Context, f func(ctx context.Context) error) error {
+	if s == nil {
+		return f(ctx)
+	}
+	return s(ctx, f)
+}
 
 // walk replays a stretch of a pane's log for who reads the lines that were shown,
 // each once (contract.md, section 9). Behind a gap it goes on from the checkpoint

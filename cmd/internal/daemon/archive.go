@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// hydrationsAtOnce bounds the memory and the cores that hydrations take.
-	hydrationsAtOnce = 2
+	// replaysAtOnce bounds the memory and the cores that hydrations and searches take.
+	replaysAtOnce = 2
 	// keptTerminals is how many hydrated terminals are kept for the next read.
 	keptTerminals = 8
 )
@@ -50,14 +50,14 @@ type archives struct {
 	store    *store.Store
 	readOnly bool                     // no log can be finished
 	lost     func(pane, bytes uint64) // told of gaps
-	slots    chan struct{}            // as many as may hydrate at once
+	slots    chan struct{}            // as many as may replay at once
 
 	mu   sync.Mutex
 	kept []*archive // those with a Terminal, the one read last at the end
 }
 
 func newArchives(st *store.Store, readOnly bool, lost func(pane, bytes uint64)) *archives {
-	return &archives{store: st, readOnly: readOnly, lost: lost, slots: make(chan struct{}, hydrationsAtOnce)}
+	return &archives{store: st, readOnly: readOnly, lost: lost, slots: make(chan struct{}, replaysAtOnce)}
 }
 
 func (all *archives) open(pane paneRecord, found bool) *archive {
@@ -133,6 +133,7 @@ func (a *archive) openLogAt(ctx context.Context, wall int64) error {
 // with runs f as the owner of a, unless it is retired. A panic in f, as from a log
 // that replays into one, is an error.
 func (a *archive) with(ctx context.Context, f func() error) (err error) {
+	mustNotHoldSlot(ctx)
 	select {
 	case <-a.lock:
 	case <-ctx.Done():
@@ -154,7 +155,7 @@ func (a *archive) with(ctx context.Context, f func() error) (err error) {
 // hydrate makes the Terminal at the end of log, if it is not there.
 func (a *archive) hydrate(ctx context.Context, log *store.Log) error {
 	if a.term == nil {
-		err := a.all.hydrate(ctx, func() (err error) {
+		err := a.all.inSlot(ctx, func(context.Context) (err error) {
 			a.term, err = replay.Hydrate(log, log.End())
 			return err
 		})
@@ -166,15 +167,27 @@ func (a *archive) hydrate(ctx context.Context, log *store.Log) error {
 	return nil
 }
 
-// hydrate runs f, which hydrates a Terminal, as soon as few enough others do.
-func (all *archives) hydrate(ctx context.Context, f func() error) error {
+// slotKey is known to the context of who holds a slot.
+type slotKey struct{}
+
+// inSlot runs f, which replays a log, as soon as few enough others do. Who holds an
+// archive may wait for a slot here. So f, which holds one, waits for no archive and
+// no other slot: with its context that panics.
+func (all *archives) inSlot(ctx context.Context, f func(ctx context.Context) error) error {
+	mustNotHoldSlot(ctx)
 	select {
 	case all.slots <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	defer func() { <-all.slots }()
-	return f()
+	return f(context.WithValue(ctx, slotKey{}, true))
+}
+
+func mustNotHoldSlot(ctx context.Context) {
+	if ctx.Value(slotKey{}) != nil {
+		panic("who holds a slot waits for what may wait for one")
+	}
 }
 
 // touch notes that a was read, and drops the Terminals of those that were read

@@ -16,17 +16,15 @@ func (s *Server) paneCaptureAt(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.Started = w.Created
+	q.Started, q.Slots = w.Created, s.archives.inSlot
 	p, err := s.source(ctx, w)
 	if err != nil {
 		return nil, err
 	}
 	var result *capture.AtResult
-	err = r.Wait(ctx, func() error {
-		return s.archives.hydrate(ctx, func() (err error) {
-			result, err = capture.At(ctx, p, q, time.Now)
-			return err
-		})
+	err = r.Wait(ctx, func() (err error) { // for a slot, too
+		result, err = capture.At(ctx, p, q, time.Now)
+		return err
 	})
 	return result, err
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func (s *Server) paneSearch(ctx context.Context, r *request) (any, error) {
-	q := capture.SearchRequest{Frame: r.Room, Store: s.store.ID()}
+	q := capture.SearchRequest{Frame: r.Room, Store: s.store.ID(), Slots: s.archives.inSlot}
 	if err := r.decode(&q); err != nil {
 		return nil, err
 	}
@@ -17,11 +17,9 @@ func (s *Server) paneSearch(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	var result *capture.SearchResult
-	err = r.Wait(ctx, func() error { // a search replays as a hydration does
-		return s.archives.hydrate(ctx, func() (err error) {
-			result, err = capture.Search(ctx, p, q, time.Now)
-			return err
-		})
+	err = r.Wait(ctx, func() (err error) { // for a slot, too
+		result, err = capture.Search(ctx, p, q, time.Now)
+		return err
 	})
 	return result, err
 }
