@@ -104,6 +104,7 @@ func TestAttachRestores(t *testing.T) {
 		"detached":             {func(d *desk) { d.types("\x1cd") }, "left p0: it goes on", 0, true},
 		"terminated":           {func(d *desk) { d.signal(syscall.SIGTERM) }, "left p0 by SIGTERM: it goes on", 143, true},
 		"interrupted":          {func(d *desk) { d.signal(syscall.SIGINT) }, "left p0 by SIGINT: it goes on", 130, true},
+		"told to quit":         {func(d *desk) { d.signal(syscall.SIGQUIT) }, "left p0 by SIGQUIT: it goes on", 131, true},
 		"the daemon is killed": {func(d *desk) { d.inner.end(syscall.SIGKILL) }, "the connection to the daemon broke", 7, false},
 		"the daemon stops":     {func(d *desk) { d.inner.end(syscall.SIGTERM) }, "the daemon is stopping", 7, false},
 		"the program exits":    {func(d *desk) { d.types("\x04") }, "the program of p0 has exited with code 0", 0, false},

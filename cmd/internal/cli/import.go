@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -47,9 +45,13 @@ its end, killed ones included, nothing stays.`,
 			if err := checkText([]string{name}); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
-			return a.importFile(ctx, in, name)
+			err := a.importFile(ctx, in, name)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the session (default: that of the file)")

@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -239,9 +237,6 @@ func cell(kind manifest.Type, raw json.RawMessage) string {
 	}, text)
 }
 
-// interrupted is how a command ends that was told to by ^C, once it has cleaned up.
-const interrupted = exitCode(130)
-
 // stream calls a streaming verb and writes the bytes of its items to stdout, or
 // to the file output by way of a temporary one: it is there when it is complete and
 // on the disk, for its user only, and until then nothing is.
@@ -257,7 +252,7 @@ func (a *app) stream(ctx context.Context, c *wire.Client, v *manifest.Verb, para
 		}
 		return errors.Join(a.streamTo(ctx, c, v, params, f), f.Close())
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
 	temp, err := os.CreateTemp(filepath.Dir(output), ".looptape-*")
 	if err != nil {
@@ -270,7 +265,7 @@ func (a *app) stream(ctx context.Context, c *wire.Client, v *manifest.Verb, para
 	}
 	if err := errors.Join(err, temp.Close()); err != nil {
 		if ctx.Err() != nil {
-			return interrupted
+			return context.Cause(ctx)
 		}
 		return err
 	}

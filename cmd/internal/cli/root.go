@@ -74,10 +74,15 @@ both. Recordings outlive their programs and the daemon.
   looptape pane capture-rows --pane p0 --tail 200
   looptape pane capture-since --pane p0    what is new, by a cursor
   looptape pane export --pane p0 --format asciicast`,
-		Version:          daemon.Version,
-		SilenceErrors:    true,
-		SilenceUsage:     true,
-		PersistentPreRun: func(*cobra.Command, []string) { a.running = true },
+		Version:       daemon.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+			a.running = true
+			if cmd.Name() != "serve" {
+				quitQuietly()
+			}
+		},
 	}
 	root.SetVersionTemplate("looptape {{.Version}}\n")
 	flags := root.PersistentFlags()

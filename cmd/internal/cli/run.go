@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -27,7 +25,11 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Run a program in a new recorded pane",
 		Long: `Run a program in a new recorded pane, with this environment and in this
 directory, and print the id of the pane. Starts a daemon when none runs. Without
-a command it runs $SHELL.`,
+a command it runs $SHELL.
+
+The program reads from its pane's terminal: standard input is not passed on, also
+with --wait. What is to be read comes by --attach, 'looptape attach', 'looptape
+pane write', or a file: looptape run --wait -- sh -c 'sort <words'.`,
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			if attach {
 				if err := needTerminal(); err != nil {
@@ -144,12 +146,12 @@ func environment() map[string]string {
 // follow copies what a pane writes to stdout, and exits as its program does.
 // An interrupt ends the following, not the program.
 func follow(ctx context.Context, c *wire.Client, pane string) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
 	code, err := copyStream(ctx, c, pane)
 	if ctx.Err() != nil {
-		fmt.Fprintf(os.Stderr, "\nlooptape: pane %s goes on: 'looptape pane capture --pane %s' shows it, 'looptape pane kill --pane %s' ends it\n", pane, pane, pane)
-		return exitCode(130)
+		fmt.Fprintf(os.Stderr, "\nlooptape: pane %s goes on: 'looptape attach %s' shows it and types into it, 'looptape pane kill --pane %s' ends it\n", pane, pane, pane)
+		return context.Cause(ctx)
 	}
 	if err == nil && code != 0 {
 		err = exitCode(code)

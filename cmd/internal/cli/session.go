@@ -78,8 +78,10 @@ func newSession(c *attach.Client, pane string, read, fixed bool) *session {
 // run shows the pane until the end. The terminal is then as it was before.
 func (s *session) run() (end, error) {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, unix.SIGWINCH, unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGTSTP, unix.SIGCONT)
+	signal.Notify(signals, unix.SIGWINCH, unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGCONT)
 	defer signal.Stop(signals)
+	signal.Stop(quits)
+	defer signal.Notify(quits, unix.SIGQUIT)
 	var err error
 	if s.before, err = rawMode(os.Stdin); err != nil {
 		return end{}, fmt.Errorf("set up the terminal: %w", err)
@@ -369,7 +371,7 @@ func (e end) say(w io.Writer, pane string) error {
 		fmt.Fprintf(w, "looptape: left %s: %s\n", pane, goesOn)
 	case e.signal != 0:
 		fmt.Fprintf(w, "looptape: left %s by %s: %s\n", pane, unix.SignalName(e.signal), goesOn)
-		return exitCode(128 + int(e.signal))
+		return endedBy(e.signal)
 	default:
 		how := "has ended, and nobody knows how"
 		switch s := e.status; {
