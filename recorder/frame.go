@@ -21,24 +21,25 @@ const (
 
 // frameBytes returns how many bytes of b, the first of them, are to be one frame of t's
 // log. There is no checkpoint inside a frame, so who asks for an offset within one waits
-// until all that is in front of it is replayed. A sequence touches the screen at most. A
-// byte of text touches a row at most, but less as a rule: that of a screen of 65,535
-// columns shall not come in tiny frames.
+// until all that is in front of it is replayed. But many frames take longer to read.
 func frameBytes(b []byte, t *replay.Terminal) int {
-	size := t.Bounds()
-	moves, text := t.TextMoves(), 1+size.Rows/8+size.Cols/64
 	n := len(b)
-	for n > frameLeast {
-		escapes, each := bytes.Count(b[:n], []byte{0x1B}), text
-		if moves || escapes > 0 {
-			each = max(text, size.Cols)
-		}
-		if n*each+escapes*size.Cols*size.Rows <= frameWork {
-			break
-		}
+	for size, moves := t.Bounds(), t.TextMoves(); n > frameLeast && touches(b[:n], size.Cols, size.Rows, moves) > frameWork; {
 		n = max(n/2, frameLeast)
 	}
 	return n
+}
+
+// touches returns how many cells of a screen, or about as much else, the bytes of b touch
+// at most: a sequence the screen; a byte of text a row, if text moves rows about or may
+// do so behind a sequence, else a cell; a tab looks for the next stop, and a line feed
+// moves the rows.
+func touches(b []byte, cols, rows int, moves bool) int {
+	escapes := bytes.Count(b, []byte{0x1B})
+	if moves || escapes > 0 {
+		return len(b)*max(cols, 1+rows/8) + escapes*cols*rows
+	}
+	return len(b) + bytes.Count(b, []byte{'\t'})*(cols/64) + bytes.Count(b, []byte{'\n'})*(rows/8)
 }
 
 // nextBatch returns the size of the next batch, when batch was that of the last one and
