@@ -175,14 +175,18 @@ func (h *styleHints) find(c *chunk, list []style, n uint32) uint32 {
 	if int(n) >= len(*h) {
 		*h = append(*h, make([]uint32, int(n)+1-len(*h))...)
 	}
-	s := &list[n]
-	if local := (*h)[n]; int(local) < len(c.styles) && c.styles[local] == *s {
+	return h.local(c, n, &list[n])
+}
+
+// local is find for a style s of which n is the number.
+func (h styleHints) local(c *chunk, n uint32, s *style) uint32 {
+	if local := h[n]; int(local) < len(c.styles) && c.styles[local] == *s {
 		return local
 	}
 	local := uint32(len(c.styles))
 	c.styles = append(c.styles, *s)
 	c.linked = c.linked || s.link != nil
-	(*h)[n] = local
+	h[n] = local
 	return local
 }
 

@@ -228,11 +228,11 @@ func Restore(s *checkpoint.State) (*Terminal, error) {
 
 // importer fills a new terminal; the first thing that cannot be is its error.
 type importer struct {
-	s      *checkpoint.State
-	t      *Terminal
-	styles []style
-	hints  styleHints
-	err    error
+	s     *checkpoint.State
+	t     *Terminal
+	links []link
+	hints styleHints
+	err   error
 }
 
 func (im *importer) check(ok bool, what string) bool {
@@ -242,33 +242,31 @@ func (im *importer) check(ok bool, what string) bool {
 	return ok
 }
 
+// styleTable checks the styles. They are not converted before they are needed: there
+// may be very many.
 func (im *importer) styleTable() {
-	links := make([]link, len(im.s.Links))
+	im.links = make([]link, len(im.s.Links))
 	for i, l := range im.s.Links {
-		links[i] = link{linkKey{l.ID, l.URI}, uint64(i)}
+		im.links[i] = link{linkKey{l.ID, l.URI}, uint64(i)}
 	}
-	im.t.tab.made = uint64(len(links))
-	im.styles = make([]style, 0, len(im.s.Styles)+1)
-	for _, c := range im.s.Styles {
-		s := style{fg: c.Fg, bg: c.Bg, ul: c.Ul, attrs: c.Attrs}
-		if c.Link > 0 && im.check(c.Link <= len(links), "link number") {
-			if s.link = &links[c.Link-1]; s.link.uri == "" {
-				s.link = nil
-			}
-		}
-		im.styles = append(im.styles, s)
+	im.t.tab.made = uint64(len(im.links))
+	im.hints = make(styleHints, len(im.s.Styles))
+	for i := range im.s.Styles {
+		im.check(uint(im.s.Styles[i].Link) <= uint(len(im.links)), "link number")
 	}
-	if len(im.styles) == 0 {
-		im.styles = append(im.styles, style{})
-	}
-	im.check(im.styles[0] == style{}, "default style")
+	im.check(im.style(0) == style{}, "default style")
 }
 
 func (im *importer) style(n int) style {
-	if !im.check(n >= 0 && n < len(im.styles), "style number") {
+	if n == 0 && len(im.s.Styles) == 0 || !im.check(n >= 0 && n < len(im.s.Styles), "style number") {
 		return style{}
 	}
-	return im.styles[n]
+	v := &im.s.Styles[n]
+	s := style{fg: v.Fg, bg: v.Bg, ul: v.Ul, attrs: v.Attrs}
+	if n := v.Link; n > 0 && n <= len(im.links) && im.links[n-1].uri != "" {
+		s.link = &im.links[n-1]
+	}
+	return s
 }
 
 func (im *importer) history() {
@@ -311,13 +309,17 @@ func (im *importer) row(h *history, r *checkpoint.Row) {
 	c.text = append(c.text, r.Text...)
 	var runs runCounter
 	for _, run := range r.Runs {
-		if !im.check(run.Len >= 0 && run.Style >= 0 && run.Style < len(im.styles), "style run") {
+		if !im.check(run.Len >= 0 && run.Style >= 0 && run.Style < len(im.s.Styles), "style run") {
 			break
 		}
-		c.runs = binary.AppendUvarint(c.runs, uint64(run.Len))
-		h.links += im.styles[run.Style].link.size()
-		c.runs = binary.AppendUvarint(c.runs, uint64(im.hints.find(c, im.styles, uint32(run.Style))))
-		runs.add(&im.styles[run.Style])
+		local := uint32(0)
+		if run.Style > 0 {
+			s := im.style(run.Style)
+			local = im.hints.local(c, uint32(run.Style), &s)
+		}
+		c.runs = binary.AppendUvarint(binary.AppendUvarint(c.runs, uint64(run.Len)), uint64(local))
+		h.links += c.styles[local].link.size()
+		runs.add(&c.styles[local])
 	}
 	h.finish(c, width, flags|r.Flags&(packedWrapped|packedReported), loadOf(runs.n))
 }
@@ -372,7 +374,7 @@ func (im *importer) screen(dst *screen, in *checkpoint.Screen, shown bool) {
 	for i := range in.Rows {
 		runs += len(in.Rows[i].Runs)
 	}
-	t.tab.styles.reserve(min(runs, len(im.styles)))
+	t.tab.styles.reserve(min(runs, len(im.s.Styles)))
 	for i := range in.Rows {
 		im.row(&h, &in.Rows[i])
 		if im.err != nil {
