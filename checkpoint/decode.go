@@ -370,7 +370,7 @@ func (d *decoder) rows() []Row {
 		return nil
 	}
 	rows := make([]Row, n)
-	last, style := uint64(0), 0
+	last, next := uint64(0), 0
 	for i := range rows {
 		r := &rows[i]
 		r.Flags = d.byte()
@@ -385,8 +385,8 @@ func (d *decoder) rows() []Row {
 			r.Runs, d.spare = d.spare[:k:k], d.spare[k:]
 			for j := range r.Runs {
 				r.Runs[j].Len = d.num()
-				style = d.runStyle(style)
-				r.Runs[j].Style = style
+				r.Runs[j].Style = d.runStyle(next)
+				next = max(next, r.Runs[j].Style+1)
 			}
 		}
 		if d.bad {
@@ -396,12 +396,12 @@ func (d *decoder) rows() []Row {
 	return rows
 }
 
-// runStyle reads the style of a run; last is that of the one before.
-func (d *decoder) runStyle(last int) int {
+// runStyle reads the style of a run; next is the first that those before do not pass.
+func (d *decoder) runStyle(next int) int {
 	if d.version < 3 {
 		return d.num()
 	}
-	v := int64(last) + int64(d.s32())
+	v := int64(next) - int64(d.s32())
 	if v < 0 || v > math.MaxInt32 {
 		d.fail()
 		return 0

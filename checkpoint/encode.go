@@ -44,8 +44,8 @@ import (
 // of rows, saved bool, if so x uv, y uv, pending bool, pen uv, charsets, origin
 // bool; keyboard stack str; x uv, y uv, pending bool. A row is: flags byte, width uv,
 // written sv (difference to the row before in the list, the first to 0), text str,
-// list of runs: bytes uv, style sv (difference to the run before in the list of rows,
-// the first to 0). A style is: fields byte, and of these fields the ones whose bit is
+// list of runs: bytes uv, style sv (how far it is below the first style that no run
+// before in the list of rows has or passes; at first that is 0). A style is: fields byte, and of these fields the ones whose bit is
 // set, which are not 0: fg u32 (bit 0), bg u32 (1), underline u32 (2), attributes uv
 // (3), link uv (4).
 //
@@ -257,7 +257,7 @@ func (e *encoder) rows(rows []Row) {
 		size += len(rows[i].Text) + 8 + 4*len(rows[i].Runs)
 	}
 	e.b = slices.Grow(e.b, size)
-	last, style := uint64(0), 0
+	last, next := uint64(0), 0
 	for i := range rows {
 		r := &rows[i]
 		e.byte(r.Flags)
@@ -268,8 +268,8 @@ func (e *encoder) rows(rows []Row) {
 		e.num(len(r.Runs))
 		for _, run := range r.Runs {
 			e.num(run.Len)
-			e.sv(int64(run.Style - style))
-			style = run.Style
+			e.sv(int64(next - run.Style))
+			next = max(next, run.Style+1)
 		}
 	}
 }
