@@ -321,6 +321,8 @@ type onlyLog struct {
 
 func (p onlyLog) Log() *store.Log { return p.log }
 
+func (p onlyLog) Reached(context.Context) uint64 { return p.log.End().Offset }
+
 // TestCastEvicted: the log has lost its beginning; the recording of the rest shows
 // what the pane showed.
 func TestCastEvicted(t *testing.T) {

@@ -58,6 +58,7 @@ func (p *tape) View(_ context.Context, read func(*replay.Terminal, bool)) error 
 }
 func (p *tape) Await(context.Context, store.Pos) error { return nil }
 func (p *tape) Log() *store.Log                        { return p.log }
+func (p *tape) Reached(context.Context) uint64         { return p.term.Offset() }
 
 func (p *tape) checkpoint() {
 	p.log.AppendCheckpoint(checkpoint.Encode(nil, p.term.State()), true)

@@ -32,6 +32,9 @@ type Pane interface {
 	Await(ctx context.Context, at store.Pos) error
 	// Log is the log of the pane.
 	Log() *store.Log
+	// Reached is the offset of the stream that the pane has come to. It is behind the
+	// log's end while a gap is open there, as on a full disk.
+	Reached(ctx context.Context) uint64
 }
 
 // Error is an error that the caller of a verb is to see.

@@ -84,7 +84,7 @@ func Export(ctx context.Context, p Pane, q ExportRequest, w io.Writer) (*ExportR
 		return nil, err
 	}
 	defer func() { e.w.close() }()
-	e.r.Offset = e.end.Offset
+	e.r.Offset = e.upTo
 	if q.Begin != nil {
 		if err := q.Begin(e.r.From, e.r.Offset); err != nil {
 			return nil, err
@@ -125,7 +125,7 @@ func (e *export) choose(w io.Writer) {
 func (e *export) open() error {
 	for {
 		err := e.tryOpen()
-		if !errors.Is(err, store.ErrEvicted) || e.end.Offset < e.log.Oldest() {
+		if !errors.Is(err, store.ErrEvicted) || e.upTo < e.log.Oldest() {
 			return err
 		}
 	}
@@ -141,15 +141,14 @@ func (e *export) tryOpen() error {
 		if c, err = firstCheckpoint(e.log); err != nil {
 			return err
 		}
-		if e.r.From, at, e.beginning = c.Offset, c.Pos, true; !e.whole {
-			e.r.MissedBytes = min(c.Offset, e.end.Offset) - e.from.Offset
-		}
+		e.r.From, at, e.beginning = c.Offset, c.Pos, true
+		e.r.MissedBytes = min(c.Offset, e.upTo) - e.from.Offset // from is 0 of the whole
 	case at.Seq == 0:
 		if at, err = frameAt(e.log, at.Offset); err != nil {
 			return err
 		}
 	}
-	if e.end.Offset < e.r.From {
+	if e.upTo < e.r.From {
 		return store.ErrEvicted
 	}
 	if _, ok := e.format.(*rawExport); ok {
@@ -159,6 +158,7 @@ func (e *export) tryOpen() error {
 	}
 	var sink func(replay.Line)
 	if lines, ok := e.format.(*transcript); ok {
+		lines.evicted = e.r.MissedBytes
 		above := uint64(0) // Offset of the line above
 		sink = func(l replay.Line) {
 			if len(l.Text) > 0 {
@@ -193,10 +193,7 @@ func (e *export) run(ctx context.Context) error {
 			}
 		}
 		if done {
-			if e.w.t != nil {
-				e.w.t.FlushLines()
-			}
-			return nil
+			return e.finish()
 		}
 		if err := e.show(f); err != nil && !errors.Is(err, store.ErrEvicted) {
 			return err
@@ -208,6 +205,22 @@ func (e *export) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// finish tells what is on the screen at the end of the range, and of the gap that is
+// open there, behind which nothing is known yet.
+func (e *export) finish() error {
+	if e.w.t != nil {
+		e.w.t.FlushLines()
+	}
+	at := e.w.r.At()
+	at.Offset = max(e.end.Offset, e.r.From)
+	if at.Offset >= e.upTo {
+		return nil
+	}
+	gap := store.Frame{Pos: at, Kind: store.Gap, Lost: e.upTo - at.Offset}
+	e.r.MissedBytes += gap.Lost
+	return errors.Join(e.format.before(gap), e.format.frame(e.w.t, gap))
 }
 
 // next is the next frame, or the gap that stands for what retention has taken.

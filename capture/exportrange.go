@@ -14,6 +14,7 @@ type exportRange struct {
 	from  store.Pos
 	whole bool
 	end   store.Pos // behind its last frame, or in the middle of that
+	upTo  uint64    // offset at which it ends: that of end, or one in a gap that is still open
 	since uint64    // the lowest Offset of a line
 	// beginning says that the walk begins with the log.
 	beginning bool
@@ -23,7 +24,10 @@ type exportRange struct {
 // now.
 func (r *exportRange) resolve(ctx context.Context, p Pane, q ExportRequest) error {
 	log := p.Log()
+	reached := p.Reached(ctx) // before the end, which is in front of it then only in a gap
 	r.end = log.End()
+	r.upTo = max(reached, r.end.Offset)
+	last := r.upTo
 	if q.Nth != nil {
 		if q.From != nil || q.FromTime != nil || q.To != nil || q.ToTime != nil {
 			return rangeError("command excludes from, to, from_time and to_time")
@@ -43,15 +47,15 @@ func (r *exportRange) resolve(ctx context.Context, p Pane, q ExportRequest) erro
 			return err
 		}
 		if at.Before(r.end) {
-			r.end = at
+			r.end, r.upTo = at, at.Offset
 		}
 	}
 	r.whole = q.From == nil && q.FromTime == nil
 	switch {
 	case q.From != nil:
 		r.from.Offset = *q.From
-		if *q.From > log.End().Offset {
-			return outsideLog(p, *q.From, "future", "does not exist yet", log.End().Offset)
+		if *q.From > last {
+			return outsideLog(p, *q.From, "future", "does not exist yet", last)
 		}
 	case q.FromTime != nil:
 		at, err := q.at(log, *q.FromTime)
@@ -60,11 +64,11 @@ func (r *exportRange) resolve(ctx context.Context, p Pane, q ExportRequest) erro
 		}
 		r.from = at
 	}
-	if q.To != nil && *q.To < r.end.Offset {
-		r.end.Offset = *q.To
+	if q.To != nil && *q.To < r.upTo {
+		r.upTo, r.end.Offset = *q.To, min(*q.To, r.end.Offset)
 	}
-	if r.end.Offset < r.from.Offset {
-		return rangeError(fmt.Sprintf("the range ends at offset %d, before it begins at %d", r.end.Offset, r.from.Offset))
+	if r.upTo < r.from.Offset {
+		return rangeError(fmt.Sprintf("the range ends at offset %d, before it begins at %d", r.upTo, r.from.Offset))
 	}
 	if !r.whole {
 		r.since = r.from.Offset + 1

@@ -65,6 +65,8 @@ type search struct {
 	r     *SearchResult
 	match func([]byte) bool
 
+	reached uint64 // by the pane when the answer began
+
 	at   searchPlace // begins at the frame that is being replayed
 	skip lineCount   // lines from there on that an earlier answer had
 	time store.Time  // of that frame
@@ -87,6 +89,7 @@ func Search(ctx context.Context, p Pane, q SearchRequest, now func() time.Time) 
 	if s.match, err = matcher(q.Pattern); err != nil {
 		return nil, err
 	}
+	s.reached = p.Reached(ctx)
 	if err := s.place(now()); err != nil {
 		return nil, err
 	}
@@ -126,7 +129,11 @@ func (s *search) place(now time.Time) (err error) {
 	}
 	if from == nil {
 		s.at.pos.Offset = s.p.Log().Oldest()
+		s.r.MissedBytes = s.at.pos.Offset
 		return nil
+	}
+	if end := max(s.reached, s.p.Log().End().Offset); *from > end {
+		return outsideLog(s.p, *from, "future", "does not exist yet", end)
 	}
 	s.at.pos.Offset, s.at.since, s.at.history = *from, *from+1, *from+1
 	if *from >= s.p.Log().Oldest() {
@@ -246,12 +253,17 @@ func (s *search) apply(w *walk, f store.Frame) error {
 }
 
 // finish reports what is on the screen at the end of the range. What comes later
-// in the log is not for this search any more.
+// in the log is not for this search any more. A gap that is open there is counted.
 func (s *search) finish(w *walk) error {
+	s.r.Offset = w.t.Offset()
+	if upTo := min(s.at.end.Offset, s.reached); upTo > s.r.Offset {
+		s.r.MissedBytes += upTo - s.r.Offset
+		s.r.Offset = upTo
+		s.at.end = s.at.pos
+	}
 	if s.at.end.Offset == math.MaxUint64 {
 		s.at.end = s.at.pos
 	}
-	s.r.Offset = w.t.Offset()
 	w.t.FlushLines()
 	s.r.More = s.full
 	return nil

@@ -83,6 +83,11 @@ func (s *stress) View(_ context.Context, read func(*replay.Terminal, bool)) erro
 func (s *stress) Await(context.Context, store.Pos) error { return nil }
 func (s *stress) Log() *store.Log                        { return s.log }
 
+func (s *stress) Reached(ctx context.Context) (offset uint64) {
+	s.View(ctx, func(t *replay.Terminal, _ bool) { offset = t.Offset() })
+	return offset
+}
+
 func stateHash(t *replay.Terminal) hash {
 	return sha256.Sum256(checkpoint.Encode(nil, t.State()))
 }

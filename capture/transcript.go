@@ -10,14 +10,15 @@ import (
 )
 
 // transcript writes every logical line once, when it leaves the screen for
-// good, and what is on the screen at the end (contract.md, section 9). A rule
-// line marks gaps, respawns, and restarts that something follows.
+// good, and what is on the screen at the end (contract.md, section 9). A rule line marks
+// what was evicted in front of it, gaps, respawns, and restarts that something follows.
 type transcript struct {
-	w    io.Writer
-	look look
-	rule string // of a restart that nothing has followed yet
-	buf  []byte
-	err  error
+	w       io.Writer
+	look    look
+	evicted uint64 // bytes of the range in front of the log
+	rule    string // of a restart that nothing has followed yet
+	buf     []byte
+	err     error
 }
 
 // look is how lines are written. Each function appends to dst.
@@ -28,8 +29,11 @@ type look interface {
 	tail(dst []byte) []byte
 }
 
-func (e *transcript) begin(*replay.Terminal, store.Frame) error {
+func (e *transcript) begin(_ *replay.Terminal, first store.Frame) error {
 	e.write(e.look.head(e.buf[:0]))
+	if e.evicted > 0 {
+		e.ruleLine(fmt.Sprintf("---- looptape: %d bytes in front of offset %d are no longer retained ----", e.evicted, first.Offset))
+	}
 	return e.err
 }
 

@@ -138,7 +138,10 @@ func printSince(w, notes io.Writer, result []byte) error {
 	if err := json.Unmarshal(result, &r); err != nil {
 		return err
 	}
-	if r.Missed {
+	switch {
+	case r.Missed && r.MissedBytes == 0:
+		fmt.Fprintln(notes, "looptape: the place asked for is none of this stream: this is the screen")
+	case r.Missed:
 		fmt.Fprintf(notes, "looptape: %d bytes before this are not in the log\n", r.MissedBytes)
 	}
 	if r.Truncated {
@@ -313,7 +316,7 @@ func (a *app) streamTo(ctx context.Context, c *wire.Client, v *manifest.Verb, pa
 	if v.Name == "pane.verify" {
 		return verdict(result)
 	}
-	a.noteMissing(result)
+	a.noteMissing(params, result)
 	return nil
 }
 
@@ -324,9 +327,24 @@ func printItem(w io.Writer, item json.RawMessage) error {
 }
 
 // noteMissing says on stderr what an export could not hold.
-func (a *app) noteMissing(result json.RawMessage) {
+func (a *app) noteMissing(params any, result json.RawMessage) {
+	var q capture.ExportRequest
 	var r capture.ExportResult
-	if json.Unmarshal(result, &r) == nil && r.MissedBytes > 0 && !a.json {
-		fmt.Fprintf(os.Stderr, "looptape: up to %d bytes between offset %d and %d are not in the log\n", r.MissedBytes, r.From, r.Offset)
+	asked, err := json.Marshal(params)
+	if err = errors.Join(err, json.Unmarshal(asked, &q), json.Unmarshal(result, &r)); err != nil || a.json {
+		return
+	}
+	evicted := uint64(0) // in front of what is left
+	switch {
+	case q.From != nil:
+		evicted = r.From - min(r.From, *q.From)
+	case q.FromTime == nil && q.Nth == nil:
+		evicted = r.From
+	}
+	if evicted > 0 {
+		fmt.Fprintf(os.Stderr, "looptape: %d bytes in front of offset %d are no longer retained\n", evicted, r.From)
+	}
+	if r.MissedBytes > evicted {
+		fmt.Fprintf(os.Stderr, "looptape: up to %d bytes between offset %d and %d are not in the log\n", r.MissedBytes-evicted, r.From, r.Offset)
 	}
 }

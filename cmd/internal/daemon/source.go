@@ -71,5 +71,17 @@ func (p source) Await(ctx context.Context, at store.Pos) error {
 	})
 }
 
+// Reached is capture.Pane's. Of an archive, and of a pane that is not followed any more,
+// it is the end of the log.
+func (p source) Reached(ctx context.Context) (offset uint64) {
+	p.now(func(w window) error {
+		if w.live != nil {
+			w.live.View(ctx, func(t *replay.Terminal, _ bool) { offset = t.Offset() })
+		}
+		return nil
+	})
+	return max(offset, p.log.End().Offset)
+}
+
 // Log is capture.Pane's: a respawned pane goes on in the same one.
 func (p source) Log() *store.Log { return p.log }
