@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -119,12 +120,99 @@ func TestExportEvicted(t *testing.T) {
 	if _, err := Export(t.Context(), p, ExportRequest{To: &to}, &bytes.Buffer{}); err != store.ErrEvicted {
 		t.Errorf("%v", err)
 	}
-	got, result := exported(t, p, ExportRequest{Format: "raw", From: &from})
-	if got != string(p.stream[result.From:]) || result.From != p.log.Oldest() || result.MissedBytes != result.From-from {
-		t.Errorf("%d bytes, %+v", len(got), result)
+	for _, from := range []*uint64{&from, nil} {
+		asked := uint64(0)
+		if from != nil {
+			asked = *from
+		}
+		got, result := exported(t, p, ExportRequest{Format: "raw", From: from})
+		if got != string(p.stream[result.From:]) || result.From == 0 || result.From > p.log.Oldest() || result.MissedBytes != result.From-asked {
+			t.Errorf("%d bytes, %+v", len(got), result)
+		}
+		text, result := exported(t, p, ExportRequest{Format: "text", From: from})
+		rule := fmt.Sprintf("---- looptape: %d bytes in front of offset %d are no longer retained ----\n", result.From-asked, result.From)
+		rest, found := strings.CutPrefix(text, rule)
+		want := strings.ReplaceAll(string(p.stream), "\r", "")
+		if !found || !strings.HasSuffix(want, rest) || uint64(len(rest)) < uint64(len(p.stream))*13/14-result.From {
+			t.Errorf("%.80q, %d bytes of text", text, len(text))
+		}
 	}
-	text, _ := exported(t, p, ExportRequest{Format: "text", From: &from})
-	if want := strings.ReplaceAll(string(p.stream), "\r", ""); !strings.HasSuffix(want, text) || uint64(len(text)) < uint64(len(p.stream))*13/14-result.From {
-		t.Errorf("%d bytes of text", len(text))
+	r, err := Search(t.Context(), p, SearchRequest{Pattern: "none of this", Limit: 1, Scan: 1 << 30}, time.Now)
+	if err != nil || r.More || r.MissedBytes != r.From || r.From == 0 {
+		t.Errorf("a search misses: %+v %v", r, err)
+	}
+}
+
+// TestOpenGap: a pane goes on while its log does not. What that lacks is counted, in
+// every format and by a search, for every range that reaches into it.
+func TestOpenGap(t *testing.T) {
+	p := newTape(t, newStore(t), 1, 20, 4)
+	p.write([]byte("one\r\ntwo\r\n"))
+	p.term.Feed([]byte("three\r\n")) // on a full disk
+	at := func(n uint64) *uint64 { return &n }
+	for _, c := range []struct {
+		from, to *uint64
+		raw      string
+		lost     uint64
+	}{
+		{nil, nil, "one\r\ntwo\r\n", 7},
+		{at(5), nil, "two\r\n", 7},
+		{at(5), at(12), "two\r\n", 2},
+		{at(5), at(10), "two\r\n", 0},
+		{at(10), nil, "", 7},
+		{at(12), nil, "", 5},
+		{at(12), at(14), "", 2},
+		{at(17), nil, "", 0},
+	} {
+		begin, end := uint64(0), uint64(17)
+		if c.from != nil {
+			begin = *c.from
+		}
+		if c.to != nil {
+			end = *c.to
+		}
+		name := fmt.Sprintf("%d to %d", begin, end)
+		raw, result := exported(t, p, ExportRequest{Format: "raw", From: c.from, To: c.to})
+		if raw != c.raw || *result != (ExportResult{Pane: result.Pane, From: begin, Offset: end, MissedBytes: c.lost}) {
+			t.Errorf("%s: %q, %+v", name, raw, result)
+		}
+		want := strings.ReplaceAll(c.raw, "\r", "")
+		if c.lost > 0 {
+			want += fmt.Sprintf("---- looptape: up to %d bytes from offset %d on are missing ----\n", c.lost, end-c.lost)
+		}
+		if text, _ := exported(t, p, ExportRequest{Format: "text", From: c.from, To: c.to}); text != want {
+			t.Errorf("%s: %q, not %q", name, text, want)
+		}
+		cast, _ := exported(t, p, ExportRequest{Format: "asciicast", From: c.from, To: c.to})
+		if marked := strings.Contains(cast, fmt.Sprintf("up to %d bytes from offset %d on are missing", c.lost, end-c.lost)); marked != (c.lost > 0) {
+			t.Errorf("%s: %s", name, cast)
+		}
+		q, missed, lines := SearchRequest{Pattern: ".", Limit: 1, From: c.from, To: c.to}, uint64(0), ""
+		for more := true; more; {
+			r, err := Search(t.Context(), p, q, time.Now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range r.Matches {
+				lines += m.Line + "\n"
+			}
+			missed += r.MissedBytes
+			if more = r.More; !more && r.Offset != end {
+				t.Errorf("%s: a search ends at %d", name, r.Offset)
+			}
+			q = SearchRequest{Pattern: ".", Limit: 1, Cursor: &r.Cursor}
+		}
+		if missed != c.lost || lines != strings.ReplaceAll(c.raw, "\r", "") {
+			t.Errorf("%s: a search finds %q, and misses %d bytes", name, lines, missed)
+		}
+	}
+	for _, from := range []uint64{18, 1 << 40} {
+		var e *Error
+		if _, err := Export(t.Context(), p, ExportRequest{Format: "raw", From: &from}, &bytes.Buffer{}); !errors.As(err, &e) || e.Code != "not_found.offset" {
+			t.Errorf("an export from %d: %v", from, err)
+		}
+		if _, err := Search(t.Context(), p, SearchRequest{Pattern: ".", Limit: 1, From: &from}, time.Now); !errors.As(err, &e) || e.Code != "not_found.offset" {
+			t.Errorf("a search from %d: %v", from, err)
+		}
 	}
 }

@@ -236,7 +236,7 @@ func (s *search) enter(f store.Frame) {
 func (s *search) apply(w *walk, f store.Frame) error {
 	cut(&f, s.at.end.Offset)
 	if f.Kind == store.Gap {
-		s.r.MissedBytes += f.Lost
+		s.miss(f.Offset, f.End().Offset)
 	}
 	if err := w.apply(f); err != nil {
 		return err
@@ -252,20 +252,22 @@ func (s *search) apply(w *walk, f store.Frame) error {
 	return nil
 }
 
+// miss counts bytes that are not in the log, as far as they are in the range.
+func (s *search) miss(from, to uint64) {
+	from = max(from, max(s.at.since, 1)-1)
+	s.r.MissedBytes += to - min(from, to)
+}
+
 // finish reports what is on the screen at the end of the range. What comes later
 // in the log is not for this search any more. A gap that is open there is counted.
 func (s *search) finish(w *walk) error {
-	s.r.Offset = w.t.Offset()
-	if upTo := min(s.at.end.Offset, s.reached); upTo > s.r.Offset {
-		s.r.MissedBytes += upTo - s.r.Offset
-		s.r.Offset = upTo
-		s.at.end = s.at.pos
-	}
-	if s.at.end.Offset == math.MaxUint64 {
-		s.at.end = s.at.pos
-	}
+	end := min(s.at.end.Offset, max(s.reached, w.t.Offset()))
+	s.at.end = store.Pos{Offset: end, Seq: min(s.at.end.Seq, s.at.pos.Seq)}
 	w.t.FlushLines()
-	s.r.More = s.full
+	if s.r.Offset, s.r.More = w.t.Offset(), s.full; !s.full {
+		s.miss(s.r.Offset, end)
+		s.r.Offset = end
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"fmt"
 	"bytes"
 	"log/slog"
 	"path/filepath"
@@ -48,7 +49,7 @@ func TestFieldSpinner(t *testing.T) {
 			t.Errorf("%s hold the rest of a sequence: %q", what, found)
 		}
 	}
-	if strings.TrimRight(rows[0], " ") != "⠋ x" || !strings.Contains(a.Text, "⠋ x\n⠋ x") || strings.TrimSpace(transcript) != "⠋ x" {
+	if strings.TrimRight(rows[0], " ") != "⠋ x" || !strings.Contains(a.Text, "⠋ x\n⠋ x") || transcript != fmt.Sprintf("---- looptape: %d bytes in front of offset %d are no longer retained ----\n⠋ x\n", info.Oldest, info.Oldest) {
 		t.Errorf("rows %q, transcript %q", rows[0], transcript)
 	}
 }
