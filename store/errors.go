@@ -36,6 +36,9 @@ var (
 	ErrNoCheckpoint = errors.New("store: no such checkpoint")
 	// ErrNoRecord: Get found nothing under the key.
 	ErrNoRecord = errors.New("store: no such record")
+	// ErrRecordSize: the value of a record is longer than MaxRecord, or its key longer
+	// than 65535 bytes. Nothing was stored.
+	ErrRecordSize = errors.New("store: a record is too long")
 	// errBusy: the log is just being made or removed.
 	errBusy = errors.New("store: the log is being made or removed")
 	// ErrPosition: the offset of a Pos is not that of its frame.

@@ -33,11 +33,11 @@ func damagedRecord(key string) error {
 	return &DamagedError{Pane: WholeStore, Err: fmt.Errorf("record %q: %w", key, errChecksum)}
 }
 
-// Put stores a record of the daemon's under key; it is durable on return. It
-// panics on a key over 65535 bytes and a value over MaxRecord.
+// Put stores a record of the daemon's under key; it is durable on return.
+// Errors: ErrRecordSize.
 func (s *Store) Put(key string, value []byte) error {
 	if len(key) > math.MaxUint16 || len(value) > MaxRecord {
-		panic(fmt.Sprintf("store: record of %d bytes", len(value)))
+		return fmt.Errorf("%w: %d bytes, of at most %d", ErrRecordSize, len(value), MaxRecord)
 	}
 	return s.keeper.do(entry{typ: entryPut, key: key, value: append([]byte{}, value...)}, nil)
 }

@@ -84,6 +84,8 @@ func limits(p *manifest.Param) string {
 		parts = append(parts, fmt.Sprintf("%d to %d", *p.Min, *p.Max))
 	case p.Min != nil && *p.Min > 0:
 		parts = append(parts, fmt.Sprintf("at least %d", *p.Min))
+	case p.MaxBytes > 0:
+		parts = append(parts, fmt.Sprintf("at most %d bytes", p.MaxBytes))
 	}
 	if p.Default != nil {
 		parts = append(parts, fmt.Sprintf("default %v", p.Default))

@@ -312,6 +312,7 @@ func wireError(err error) error {
 		{recorder.ErrInputSize, "limit.input"},
 		{recorder.ErrInputTimeout, "timeout.input"},
 		{recorder.ErrCells, "limit.cells"},
+		{store.ErrRecordSize, "limit.record"},
 		{store.ErrFailed, "unavailable.storage"},
 		{recorder.ErrNotRecorded, "unavailable.storage"},
 		{store.ErrReadOnly, "unavailable.storage"},

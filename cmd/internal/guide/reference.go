@@ -93,6 +93,13 @@ func writeVerb(b *strings.Builder, v *manifest.Verb) {
 }
 
 func paramType(p *manifest.Param) string {
+	if p.MaxBytes > 0 {
+		return fmt.Sprintf("%s, at most %d bytes", valueType(p), p.MaxBytes)
+	}
+	return valueType(p)
+}
+
+func valueType(p *manifest.Param) string {
 	switch {
 	case p.Min != nil && p.Max != nil:
 		return fmt.Sprintf("%s, %d to %d", p.Type, *p.Min, *p.Max)

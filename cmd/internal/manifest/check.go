@@ -70,10 +70,24 @@ func (p *Param) check(raw json.RawMessage) *Problem {
 		return decode(raw, &b, p.Name, "true or false")
 	case Array:
 		var list []text
-		return decode(raw, &list, p.Name, "an array of strings")
+		if problem := decode(raw, &list, p.Name, "an array of strings"); problem != nil {
+			return problem
+		}
+		total := 0
+		for _, s := range list {
+			total += len(s) + 1
+		}
+		return p.checkBytes(total)
 	case Object:
 		var object map[string]text
-		return decode(raw, &object, p.Name, "an object whose values are strings")
+		if problem := decode(raw, &object, p.Name, "an object whose values are strings"); problem != nil {
+			return problem
+		}
+		total := 0
+		for name, s := range object {
+			total += len(name) + 1 + len(s) + 1
+		}
+		return p.checkBytes(total)
 	case Bytes:
 		var data base64Text
 		return decode(raw, &data, p.Name, "a string in base64")
@@ -85,7 +99,15 @@ func (p *Param) check(raw json.RawMessage) *Problem {
 	if p.Choices != nil && !slices.Contains(p.Choices, s) {
 		return &Problem{"choice", p.Name, fmt.Sprintf("%s must be one of %s", p.Name, strings.Join(p.Choices, ", "))}
 	}
-	return nil
+	return p.checkBytes(len(s))
+}
+
+// checkBytes checks the length of a text, or of all texts of a list.
+func (p *Param) checkBytes(n int) *Problem {
+	if p.MaxBytes == 0 || n <= p.MaxBytes {
+		return nil
+	}
+	return &Problem{"range", p.Name, fmt.Sprintf("%s has %d bytes: it may have at most %d", p.Name, n, p.MaxBytes)}
 }
 
 // text decodes a string and, unlike string itself, refuses null.

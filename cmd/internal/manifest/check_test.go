@@ -14,6 +14,9 @@ var probe = Verb{Name: "probe", Params: []Param{
 	{Name: "o", Type: Object, Elem: String},
 	{Name: "d", Type: Bytes},
 	{Name: "c", Type: String, Choices: []string{"x", "y"}},
+	{Name: "ls", Type: String, MaxBytes: 4},
+	{Name: "la", Type: Array, Elem: String, MaxBytes: 4},
+	{Name: "lo", Type: Object, Elem: String, MaxBytes: 4},
 }}
 
 func TestCheck(t *testing.T) {
@@ -44,6 +47,15 @@ func TestCheck(t *testing.T) {
 		{`{"s":"x","o":{"k":null}}`, "type", "o"},
 		{`{"s":"x","n":-0}`, "range", "n"},
 		{`{"s":"x","c":"z"}`, "choice", "c"},
+		{`{"s":"x","ls":"\u00e9\u00e9"}`, "", ""},
+		{`{"s":"x","ls":"\u00e9\u00e9x"}`, "range", "ls"},
+		{`{"s":"x","la":["a","b"]}`, "", ""},
+		{`{"s":"x","la":["a","bc"]}`, "range", "la"},
+		{`{"s":"x","la":["","","",""]}`, "", ""},
+		{`{"s":"x","la":["","","","",""]}`, "range", "la"},
+		{`{"s":"x","lo":{"a":"b"}}`, "", ""},
+		{`{"s":"x","lo":{"a":"bc"}}`, "range", "lo"},
+		{`{"s":"x","lo":{"ab":"c"}}`, "range", "lo"},
 	} {
 		var params map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(c.params), &params); err != nil {

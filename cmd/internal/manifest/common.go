@@ -6,7 +6,7 @@ var Common = []Failure{
 	{Code: "invalid_params.missing", When: "a required parameter is absent; data.param names it, as in the next four"},
 	{Code: "invalid_params.unknown", When: "the verb has no such parameter"},
 	{Code: "invalid_params.type", When: "a parameter has another type"},
-	{Code: "invalid_params.range", When: "an integer is outside its range"},
+	{Code: "invalid_params.range", When: "an integer is outside its range, or a text is longer than it may be"},
 	{Code: "invalid_params.choice", When: "a string is none of its choices"},
 	{Code: "invalid_params.usage", When: "the command line cannot be read"},
 	{Code: "denied.read", When: "the caller lacks the right; data.right and data.resource say which and on what, also of an object that does not exist"},

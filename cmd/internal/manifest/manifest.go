@@ -75,6 +75,9 @@ type Param struct {
 	Default  any      `json:"default,omitempty"`
 	Choices  []string `json:"choices,omitempty"`
 	Elem     Type     `json:"elem,omitempty"` // of an Array, or of an Object's values
+	// MaxBytes is how many bytes of UTF-8 a String may have, or all strings of an
+	// Array or an Object with one more for the end of each; 0: what the frame holds.
+	MaxBytes int `json:"max_bytes,omitempty"`
 }
 
 // Field is one field of a result.

@@ -5,9 +5,9 @@ var respawn = Verb{
 	Right: Manage, On: Pane, Effect: Acts,
 	Params: []Param{
 		paneParam("Pane to run a program in: an exited one, or an archive"),
-		{Name: "argv", Summary: "Program and arguments; default: those of before", Type: Array, Elem: String},
-		{Name: "cwd", Summary: "Working directory of the program, an absolute path; default: that of before", Type: String},
-		{Name: "env", Summary: "Variables set in the program's environment, over the daemon's: the environment of before is not kept", Type: Object, Elem: String},
+		{Name: "argv", Summary: "Program and arguments; default: those of before", Type: Array, Elem: String, MaxBytes: MaxArgs},
+		{Name: "cwd", Summary: "Working directory of the program, an absolute path; default: that of before", Type: String, MaxBytes: MaxPath},
+		{Name: "env", Summary: "Variables set in the program's environment, over the daemon's: the environment of before is not kept", Type: Object, Elem: String, MaxBytes: MaxArgs},
 		{Name: "clean_env", Summary: "Make env the whole environment, without the daemon's", Type: Boolean, Default: false},
 	},
 	Result: []Field{
@@ -20,6 +20,7 @@ var respawn = Verb{
 		{Code: "invalid_params.cwd", When: "the working directory cannot be entered, or is no absolute path"},
 		{Code: "invalid_params.env", When: "a variable cannot be set"},
 		{Code: "unavailable.storage", When: "the disk takes nothing"},
+		tooLong,
 		{Code: "limit.panes", When: "the daemon runs as many panes as it can"},
 	},
 }

@@ -31,6 +31,7 @@ var verbFields = []Field{
 		{Name: "default", Type: Value, Optional: true},
 		{Name: "choices", Type: Array, Elem: String, Optional: true},
 		{Name: "elem", Type: String, Optional: true, Summary: "Type of the elements of an array, or of the values of an object", Choices: types},
+		{Name: "max_bytes", Type: Integer, Optional: true, Summary: "Most bytes (UTF-8) of a string, or of all strings of an array or an object with one more for the end of each"},
 	}},
 	{Name: "result", Type: Array, Fields: describedFields},
 	{Name: "item", Type: Array, Optional: true, Summary: "Fields of an item of the stream", Fields: describedFields},

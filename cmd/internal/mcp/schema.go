@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -43,6 +44,9 @@ func none() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Sche
 func paramSchema(p *manifest.Param) *jsonschema.Schema {
 	s := typeSchema(p.Type, p.Choices)
 	s.Description = p.Summary
+	if p.MaxBytes > 0 { // a schema counts characters
+		s.Description += fmt.Sprintf(" (at most %d bytes)", p.MaxBytes)
+	}
 	if p.Min != nil {
 		s.Minimum = number(*p.Min)
 	}
