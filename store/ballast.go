@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -19,8 +20,9 @@ const (
 
 // ballast is space kept for the worst: when the disk is full it is given to
 // tables, manifests and eviction, so that these can make space, while the log
-// of writes (WAL) goes on waiting. It is taken back once there is space for it
-// twice over.
+// of writes (WAL) goes on waiting. While logs are being removed (Store.Relieve),
+// the WAL gets half of it too, since that makes space. It is taken back once there
+// is space for it and half as much again.
 type ballast struct {
 	fs   vfs.FS // the file system itself, without patience
 	path string
@@ -31,6 +33,8 @@ type ballast struct {
 	// given says that it was given up on a full disk and is not back. Where
 	// there never was room for it, the store goes on without.
 	given atomic.Bool
+	// relieved counts those who remove logs.
+	relieved atomic.Int32
 }
 
 // take makes the file.
@@ -50,6 +54,9 @@ func (b *ballast) take() error {
 	b.given.Store(false)
 	return nil
 }
+
+// wants is how much space there has to be to take it back: half of it is left then.
+func (b *ballast) wants() uint64 { return uint64(b.size) + uint64(b.size)/2 }
 
 // give deletes the file.
 func (b *ballast) give() {
@@ -74,9 +81,48 @@ func (p *patientFS) ballastBytes() uint64 {
 	return uint64(p.ballast.size)
 }
 
+// Relieve lets the records and logs of a full disk use half of the ballast, until
+// done is called: for whoever removes logs, which takes a little space first.
+func (s *Store) Relieve() (done func()) {
+	b := s.fs.ballast
+	if b == nil {
+		return func() {}
+	}
+	b.relieved.Add(1)
+	return sync.OnceFunc(func() { b.relieved.Add(-1) })
+}
+
+// away reports whether the ballast was given up and is not back.
+func (p *patientFS) away() bool { return p.ballast != nil && p.ballast.given.Load() }
+
 // holdWAL reports whether the disk is so full that the WAL has to wait for
 // the ballast to be back.
-func (p *patientFS) holdWAL() bool { return p.ballast != nil && p.ballast.given.Load() }
+func (p *patientFS) holdWAL() bool {
+	b := p.ballast
+	if !p.away() {
+		return false
+	}
+	if b.relieved.Load() == 0 {
+		return true
+	}
+	u, err := p.base.GetDiskUsage(p.base.PathDir(b.path))
+	return err == nil && u.AvailBytes < uint64(b.size)/2
+}
+
+// mayGive reports whether a write that the disk refused is worth the ballast.
+func (p *patientFS) mayGive(wal bool) bool {
+	b := p.ballast
+	return b != nil && b.held.Load() && (!wal || b.relieved.Load() > 0)
+}
+
+// needs is how much space has to be free on a full disk before the WAL goes on, in
+// bytes; 0 if any will do.
+func (p *patientFS) needs() uint64 {
+	if !p.away() {
+		return 0
+	}
+	return p.ballast.wants()
+}
 
 // restore takes the ballast back if it is away and there is space; the
 // retainer calls it in each pass.
@@ -90,10 +136,10 @@ func (p *patientFS) restore() {
 	}
 }
 
-// takeBallast makes the ballast if there is space for it twice over.
+// takeBallast makes the ballast if there is space for it and half as much again.
 func (p *patientFS) takeBallast() bool {
 	b := p.ballast
-	if u, err := p.base.GetDiskUsage(p.base.PathDir(b.path)); err == nil && u.AvailBytes < 2*uint64(b.size) {
+	if u, err := p.base.GetDiskUsage(p.base.PathDir(b.path)); err == nil && u.AvailBytes < b.wants() {
 		return false
 	}
 	return b.take() == nil

@@ -103,13 +103,13 @@ func (p *patientFS) retryFor(wal bool, op func() error) error {
 		switch {
 		case isScarce(err):
 		case !isFull(err):
-			if err == nil && try > 0 && !p.holdWAL() {
+			if err == nil && try > 0 && !p.away() {
 				p.fullSince.Store(0)
 			}
 			return p.give(err)
 		default:
 			p.fullSince.CompareAndSwap(0, time.Now().UnixNano())
-			if !wal && p.ballast != nil && p.ballast.held.Load() {
+			if p.mayGive(wal) {
 				p.ballast.give()
 				continue
 			}

@@ -38,6 +38,9 @@ type Stats struct {
 	// FullSince is since when the disk refuses writes for want of space, ns
 	// since the epoch; 0 while it does not.
 	FullSince int64
+	// FullNeeds is how many bytes have to be free on a full disk before it goes on; 0
+	// if any will do.
+	FullNeeds uint64
 	// Damaged is how many tables were met damaged, which the next Open mends.
 	Damaged int
 }
@@ -48,7 +51,7 @@ func (s *Store) Stats() Stats {
 	return Stats{
 		Commits: c.commits.Load(), Raw: c.raw.Load(), Written: c.written.Load(),
 		Segments: c.segments.Load(), Tails: c.tails.Load(), Evictions: c.evictions.Load(),
-		LastCommit: c.lastCommit.Load(), FullSince: s.fs.fullSince.Load(),
+		LastCommit: c.lastCommit.Load(), FullSince: s.fs.fullSince.Load(), FullNeeds: s.fs.needs(),
 		Damaged: len(s.damage.tables()),
 	}
 }

@@ -158,6 +158,55 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// TestDeleteOnFullDisk: a disk that recordings have filled takes nothing any more, but
+// the deletion of one, and then it records again.
+func TestDeleteOnFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := smallDisk(t, "24m")
+	s := &server{t: t, ctx: t.Context(), dir: filepath.Join(disk, "s")}
+	s.start()
+	t.Cleanup(func() { s.end(syscall.SIGKILL) })
+	c := s.client()
+	look := func() health { return call[health](s, c, "doctor", obj{}) }
+	until := func(what string, ok func(health) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(2 * patience); ; time.Sleep(50 * time.Millisecond) {
+			h := look()
+			if ok(h) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("not %s: %+v\n%s", what, h, s.log)
+			}
+		}
+	}
+	pane := s.run(c, 80, 24, "sh", "-c", "head -c 30000000 /dev/urandom | base64; sleep 1000")
+	until("unrecorded", func(h health) bool { return h.Panes[0].NotRecorded != nil })
+	full := look()
+	if text := strings.Join(full.Advice, "\n"); full.Store.State != "full" || !strings.Contains(text, "until 12.0 MiB are free there (now it is ") {
+		t.Errorf("on a full disk: %+v", full)
+	}
+	call[obj](s, c, "pane.kill", obj{"pane": pane})
+	for deadline := time.Now().Add(2 * patience); ; time.Sleep(20 * time.Millisecond) {
+		_, err := try[obj](s, c, "pane.delete", obj{"pane": pane})
+		if err == nil {
+			break
+		}
+		if e := wire.AsError(err); !strings.HasPrefix(e.Code, "conflict") || time.Now().After(deadline) { // it has not exited yet
+			t.Fatalf("%v\n%s", err, s.log)
+		}
+	}
+	until("ok without the pane", func(h health) bool { return h.Store.State == "ok" && len(h.Panes) == 0 })
+	next := s.run(c, 80, 24, "sh", "-c", "echo hi; sleep 1000")
+	s.until(c, next, "recorded", func(i paneInfo) bool { return i.Durable == 4 })
+	s.end(syscall.SIGKILL)
+	s.start()
+	c = s.client()
+	if _, err := try[paneInfo](s, c, "pane.get", obj{"pane": pane}); err == nil {
+		t.Error("after a crash the pane is there again")
+	}
+}
+
 // TestCrashInGap kills the daemon while nothing is recorded: the offsets and the
 // epochs that were seen meanwhile do not come again.
 func TestCrashInGap(t *testing.T) {

@@ -39,7 +39,11 @@ func (a *adviser) store(st *storeHealth, now time.Time) {
 	case "read-only":
 		a.say("The disk was full when the daemon started, and nothing can be recorded: free some space on the disk of %s, then start the daemon again.", st.dir)
 	case "full":
-		a.say("The disk has been full for %s: free some space on the disk of %s, and the recording resumes by itself. Until then programs wait for 10 s, and then go on unrecorded.", now.Sub(*st.FullSince).Round(time.Second), st.dir)
+		until := ""
+		if st.needs > 0 && st.measured {
+			until = fmt.Sprintf(" until %s are free there (now it is %s)", InBytes(st.needs), InBytes(st.Free))
+		}
+		a.say("The disk has been full for %s: free some space on the disk of %s%s, and the recording resumes by itself. 'looptape pane delete' frees what a recording takes. Until then programs wait for 10 s, and then go on unrecorded.", now.Sub(*st.FullSince).Round(time.Second), st.dir, until)
 	default:
 		if st.Damaged > 0 {
 			a.say("Files of the store in %s are damaged, and hide more than what is lost: restart the daemon when its programs may end, and it mends them. See to that disk.", st.dir)

@@ -122,7 +122,7 @@ func (s *Server) Call(ctx context.Context, c *wire.Call) (result any, err error)
 	return result, wireError(err)
 }
 
-var errStopping = &wire.Error{Code: "unavailable.stopping", Message: "the daemon is stopping: start it again with 'looptape serve'"}
+var errStopping = &wire.Error{Code: "unavailable.stopping", Message: "the daemon is stopping: wait until it has stopped, which on a full disk may take half a minute, then start it again with 'looptape serve'"}
 
 func (s *Server) call(ctx context.Context, c *wire.Call) (any, error) {
 	verb := manifest.Find(c.Verb)

@@ -45,7 +45,8 @@ type storeHealth struct {
 	KeepSeconds float64 `json:"keep_for_seconds,omitempty"`
 
 	dir      string
-	measured bool // else nobody knows what Free is
+	measured bool   // else nobody knows what Free is
+	needs    uint64 // bytes that have to be free on a full disk, 0 if any will do
 }
 
 // paneHealth is one pane's part of doctor.
@@ -117,7 +118,7 @@ func (s *Server) storeHealth() *storeHealth {
 	h.Damaged = stats.Damaged
 	if since := stats.FullSince; since != 0 {
 		at := time.Unix(0, since).UTC()
-		h.State, h.FullSince = "full", &at
+		h.State, h.FullSince, h.needs = "full", &at, stats.FullNeeds
 	}
 	if last := stats.LastCommit; last != 0 {
 		at := time.Unix(0, last).UTC()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"looptape/recorder"
 	"looptape/store"
 )
 
@@ -12,6 +13,7 @@ func (s *Server) paneDelete(ctx context.Context, r *request) (any, error) {
 	if s.readOnly {
 		return nil, store.ErrReadOnly
 	}
+	defer s.store.Relieve()() // on a full disk deleting has to go on
 	for {
 		w, err := s.findPane(r)
 		if err == nil {
@@ -39,10 +41,12 @@ func (s *Server) deletePane(ctx context.Context, w window) error {
 		return ctx.Err()
 	}
 	defer func() { w.archive.turn <- struct{}{} }()
-	if err := s.release(ctx, w); err != nil {
+	err := s.release(ctx, w)
+	unfinished := errors.Is(err, recorder.ErrNotRecorded)
+	if err != nil && !unfinished {
 		return err
 	}
-	err := w.archive.with(ctx, func() error {
+	err = w.archive.with(ctx, func() error {
 		if err := s.registry.markDeleted(w.ID); err != nil {
 			return err
 		}
@@ -52,6 +56,9 @@ func (s *Server) deletePane(ctx context.Context, w window) error {
 	})
 	if err != nil {
 		return err
+	}
+	if unfinished { // its log takes nothing, and need not
+		w.live.Stop()
 	}
 	w.events.tell(evDeleted, time.Now(), eventData{})
 	return s.registry.erase(w)

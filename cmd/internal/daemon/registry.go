@@ -284,8 +284,18 @@ func (r *registry) recordExit(id uint64, how *exit, at *time.Time) error {
 	record := *r.windows[id]
 	r.mu.Unlock()
 	record.Pane.Exit, record.Pane.Ended = how, at
+	show := func(w *window) { w.Pane.Exit, w.Pane.Ended = how, at }
 	err := r.put(windowKey, id, record)
-	return errors.Join(err, r.updateWindow(id, func(w *window) { w.Pane.Exit, w.Pane.Ended = how, at }))
+	if !errors.Is(err, errNoStorage) {
+		return errors.Join(err, r.updateWindow(id, show))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w := r.windows[id]; w != nil { // the store has the record, and writes it if it ever can
+		show(w)
+		w.version++
+	}
+	return err
 }
 
 // setArchive says what the pane of a window is read from when it is not live.
