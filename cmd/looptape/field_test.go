@@ -1,8 +1,8 @@
 package main_test
 
 import (
-	"fmt"
 	"bytes"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"regexp"
