@@ -203,7 +203,11 @@ func nthCommand(ctx context.Context, p Pane, n int) (Command, error) {
 			return r.Commands[len(r.Commands)-q.Limit], nil
 		}
 		if !r.More {
-			return Command{}, &Error{"not_found.command", fmt.Sprintf("there is no command %d: the shell has to mark its commands, see 'looptape shell-integration --help'", n), nil}
+			why := "the shell has to mark its commands, see 'looptape shell-integration --help'"
+			if known := -n - q.Limit + len(r.Commands); known > 0 {
+				why = fmt.Sprintf("%d are known, so that the oldest is %d", known, -known)
+			}
+			return Command{}, &Error{"not_found.command", fmt.Sprintf("there is no command %d: %s", n, why), nil}
 		}
 		q.Limit -= len(r.Commands)
 		q.Before = &r.From

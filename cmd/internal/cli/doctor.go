@@ -106,7 +106,11 @@ func printPanes(w io.Writer, panes []doctorPane) {
 	for _, p := range panes {
 		var notes []string
 		if p.Gaps > 0 {
-			notes = append(notes, fmt.Sprintf("%d gaps, %s missing", p.Gaps, daemon.InBytes(p.GapBytes)))
+			gaps := "gaps"
+			if p.Gaps == 1 {
+				gaps = "gap"
+			}
+			notes = append(notes, fmt.Sprintf("%d %s, %s missing", p.Gaps, gaps, daemon.InBytes(p.GapBytes)))
 		}
 		if p.Since != nil {
 			notes = append(notes, fmt.Sprintf("not recorded since offset %d", *p.Since))

@@ -28,7 +28,12 @@ and the exit of the file, and is read like any pane. What was typed is left out.
 FILE may be -, standard input. Starts a daemon when none runs. A file that cannot
 be read is refused with the number of the line. Of an import that does not come to
 its end, killed ones included, nothing stays.`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("looptape import needs one FILE, or - for standard input")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, title := os.Stdin, "import"
 			if args[0] != "-" {

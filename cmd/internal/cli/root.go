@@ -56,7 +56,7 @@ func (a *app) printError(e *wire.Error) {
 			return
 		}
 	}
-	fmt.Fprintf(os.Stderr, "looptape: %s\n", e.Message)
+	fmt.Fprintf(os.Stderr, "looptape: %s\n", forPerson(e))
 }
 
 func (a *app) root() *cobra.Command {
@@ -93,6 +93,8 @@ both. Recordings outlive their programs and the daemon.
 	root.AddCommand(a.serveCommand(), a.runCommand(), a.attachCommand(), a.importCommand(), a.verifyCommand(), a.mcpCommand(), a.shellIntegrationCommand())
 	a.addVerbs(root)
 	a.completeIDs(root)
+	root.SetFlagErrorFunc(plainFlagError)
+	strictHelp(root)
 	return root
 }
 

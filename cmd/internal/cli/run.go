@@ -30,6 +30,7 @@ a command it runs $SHELL.
 The program reads from its pane's terminal: standard input is not passed on, also
 with --wait. What is to be read comes by --attach, 'looptape attach', 'looptape
 pane write', or a file: looptape run --wait -- sh -c 'sort <words'.`,
+		Args: func(cmd *cobra.Command, _ []string) error { return cmd.ValidateFlagGroups() },
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			if attach {
 				if err := needTerminal(); err != nil {

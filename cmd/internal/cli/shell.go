@@ -24,7 +24,7 @@ what was run, and --command -1 reads the output of the last command.
   bash  eval "$(looptape shell-integration bash)"     in ~/.bashrc
   zsh   eval "$(looptape shell-integration zsh)"      in ~/.zshrc
   fish  looptape shell-integration fish | source      in ~/.config/fish/config.fish`,
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Args:      func(cmd *cobra.Command, args []string) error { return oneOf(cmd, "a shell", args, names) },
 		ValidArgs: names,
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := shells.ReadFile("shell/looptape." + args[0])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"looptape/cmd/internal/wire"
 	"looptape/replay"
@@ -57,7 +58,7 @@ func (p *keysParams) encode(modes replay.Modes) (input []byte, err error) {
 	for _, name := range *p.Keys {
 		key, err := replay.EncodeKey(name, modes)
 		if err != nil {
-			return nil, invalidKeys("keys", err.Error())
+			return nil, invalidKeys("keys", strings.TrimPrefix(err.Error(), "replay: ")+": a text goes by paste, or by pane.write")
 		}
 		input = append(input, key...)
 	}
