@@ -3,6 +3,7 @@ package recorder
 import (
 	"looptape/checkpoint"
 	"looptape/replay"
+	"looptape/store"
 )
 
 // Distances between checkpoints, in work of the Terminal. They are a trade of
@@ -67,12 +68,15 @@ type schedule struct {
 	spanWork, spanOffset uint64 // where the span began
 	work, offset         uint64 // of the Terminal at the last checkpoint
 	tried                uint64 // of the Terminal when one was thought of last
+	largest              int    // bytes of a checkpoint at most; 0 is store.MaxCheckpoint
 	whole                uint64 // bytes of the last whole state,
 	screens              uint64 // and of the screens in the last one of another kind, or less
 	// The next checkpoint may leave out rows below row, if it is in epoch: the
 	// last one has them. Epoch 0 is none.
 	epoch uint32
 	row   uint64
+
+	leftOut, told bool // the last whole state lacks rows; somebody was told
 
 	why  reason // there was a checkpoint last
 	blob []byte // reused
@@ -124,7 +128,7 @@ func (s *schedule) delta(t *replay.Terminal, why reason, small bool) (blob []byt
 	full = state.History.Hidden > 0 || state.History.First > s.row
 	s.blob = checkpoint.Encode(s.blob[:0], state)
 	s.screens = uint64(len(s.blob)) - min(uint64(len(s.blob)), historyBytes(state.History.Rows))
-	if small && uint64(len(s.blob))*s.deltaShare > t.Offset()-s.offset {
+	if len(s.blob) > s.most() || small && uint64(len(s.blob))*s.deltaShare > t.Offset()-s.offset {
 		s.tried = t.Work()
 		return nil, false, false
 	}
@@ -158,10 +162,21 @@ func (s *schedule) fewRows(t *replay.Terminal, bytes uint64) bool {
 		(b.Screen == replay.Alternate || (b.Active-min(b.Active, s.row))*rowBytes*s.deltaShare <= bytes)
 }
 
-// full returns the whole state of t, which is to begin a span.
+// most is the largest checkpoint, in bytes.
+func (s *schedule) most() int {
+	if s.largest > 0 {
+		return s.largest
+	}
+	return store.MaxCheckpoint
+}
+
+// full returns the whole state of t, which is to begin a span. Of a history that is too
+// large for a checkpoint it has the newest rows.
 func (s *schedule) full(t *replay.Terminal) []byte {
-	state := t.State()
-	s.blob = checkpoint.Encode(s.blob[:0], state)
+	var state *checkpoint.State
+	var whole bool
+	s.blob, state, whole = t.EncodeState(s.blob[:0], s.most())
+	s.leftOut = !whole
 	s.took(t, state, true)
 	s.why = asked
 	return s.blob
@@ -191,11 +206,22 @@ func (s *schedule) took(t *replay.Terminal, state *checkpoint.State, full bool) 
 // maybeCheckpoint appends the checkpoint that is due, if one is.
 func (l *loop) maybeCheckpoint() {
 	if blob, full, ok := l.schedule.next(l.term); ok {
-		l.pane.log.AppendCheckpoint(blob, full)
+		l.putCheckpoint(blob, full)
 	}
 }
 
 // checkpoint begins a span: a full checkpoint at the end of the log.
 func (l *loop) checkpoint() {
-	l.pane.log.AppendCheckpoint(l.schedule.full(l.term), true)
+	l.putCheckpoint(l.schedule.full(l.term), true)
+}
+
+// putCheckpoint appends a checkpoint. A whole state whose oldest rows had to be left out
+// is said once in the log of the daemon.
+func (l *loop) putCheckpoint(blob []byte, full bool) {
+	if l.schedule.leftOut && !l.schedule.told {
+		l.schedule.told = true
+		l.pane.logger.Warn("the history is too large for a checkpoint: its oldest rows are not kept for later reads",
+			"offset", l.term.Offset(), "most", l.schedule.most())
+	}
+	l.pane.log.AppendCheckpoint(blob, full)
 }

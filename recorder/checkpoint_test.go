@@ -278,3 +278,70 @@ func TestHydrateAt(t *testing.T) {
 		t.Errorf("beyond the end: %v", err)
 	}
 }
+
+// TestLargestCheckpoint: no checkpoint is larger than a log takes. One of a part is left
+// out then; a whole state has as many of the newest rows as fit.
+func TestLargestCheckpoint(t *testing.T) {
+	const largest = 64 << 10
+	st := openStore(t, t.TempDir())
+	defer st.Close()
+	log, err := st.Create(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newTape(log, distances, 80, 24, 10000)
+	p.largest = largest
+	cut := 0
+	check := func() {
+		t.Helper()
+		if len(p.blob) > largest {
+			t.Fatalf("a checkpoint of %d bytes", len(p.blob))
+		}
+	}
+	for n := 0; n < 40000; {
+		var b []byte
+		for range 100 {
+			b = fmt.Appendf(b, "line %050d\r\n", n)
+			n++
+		}
+		p.add(t, store.Output, b)
+		if n%5000 != 0 {
+			continue
+		}
+		p.checkpoint()
+		check()
+		got, err := replay.Hydrate(log, log.End())
+		if err != nil {
+			t.Fatal(err)
+		}
+		bounds := got.Bounds()
+		if live := p.term.Bounds(); bounds.End != live.End || bounds.Active != live.Active {
+			t.Fatalf("rows up to %d, want %d", bounds.End, live.End)
+		}
+		if bounds.Oldest > bounds.Active-100 {
+			t.Fatalf("%d rows of history", bounds.Active-bounds.Oldest)
+		}
+		for r := range got.Rows(bounds.Oldest, bounds.End-1) {
+			if want := fmt.Sprintf("line %050d", r.Number); string(bytes.TrimRight(r.Text, " ")) != want {
+				t.Fatalf("row %d is %q, want %q", r.Number, r.Text, want)
+			}
+		}
+		if p.leftOut {
+			cut++
+		}
+	}
+	if cut == 0 {
+		t.Error("no whole state was too large")
+	}
+
+	// A screen that changes all over takes more than a part may.
+	p = newTape(nil, distances, 400, 100, 100)
+	p.largest = 20 << 10
+	before := p.delta
+	for i := range 300 {
+		p.add(t, store.Output, bytes.Repeat([]byte{byte('a' + i%26)}, 400*100))
+	}
+	if p.delta != before {
+		t.Errorf("%d checkpoints of a part, want none", p.delta-before)
+	}
+}

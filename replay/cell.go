@@ -67,6 +67,7 @@ type table struct {
 	made     uint64 // links so far
 	room     int    // for links, see roomForLink
 	limit    int    // compact when a table is longer than this
+	most     int    // bytes of a cluster
 }
 
 const minTable = 1024
@@ -83,6 +84,7 @@ func (tb *table) reset() {
 		links:    map[linkKey]*link{},
 		made:     tb.made,
 		room:     tb.room,
+		most:     tb.most,
 		limit:    minTable,
 	}
 }
@@ -101,12 +103,40 @@ func (tb *table) cluster(b []byte) cell {
 	}
 	n, ok := tb.clustNum[string(b)]
 	if !ok {
+		if !tb.clusterRoom() {
+			r, _ := utf8.DecodeRune(b)
+			return cell(r)
+		}
 		n = uint32(len(tb.clusters))
 		s := string(b)
 		tb.clusters = append(tb.clusters, s)
 		tb.clustNum[s] = n
 	}
 	return cell(n) | cellCluster
+}
+
+// fit returns the first code points of the cluster b, as many as a cell may hold.
+func (tb *table) fit(b []byte) []byte {
+	if len(b) <= tb.most {
+		return b
+	}
+	n := tb.most
+	for !utf8.RuneStart(b[n]) {
+		n--
+	}
+	return b[:n]
+}
+
+// shorten makes the clusters of cells fit.
+func (tb *table) shorten(cells []cell) {
+	for i, c := range cells {
+		if c&cellCluster == 0 {
+			continue
+		}
+		if b := tb.clusters[c&cellText]; len(b) > tb.most {
+			cells[i] = c&^(cellText|cellCluster) | tb.cluster(tb.fit([]byte(b)))
+		}
+	}
 }
 
 // link interns a hyperlink; nil for an empty URI.

@@ -40,7 +40,11 @@
 // Sizes are 1..[MaxSide] columns and rows, cells of a screen at most 2^22, history
 // 0..[MaxScrollback] rows. A control sequence has [MaxParams] parameters up to
 // 65,535; an OSC payload [MaxOSC] bytes, a DCS payload [MaxDCS], a title
-// [MaxTitle], a hyperlink [MaxLink]. A cell holds a cluster of [MaxCluster] bytes.
+// [MaxTitle], a hyperlink [MaxLink]. A cell holds a cluster of [MaxCluster] bytes, of
+// fewer on a screen of more than 2^19 cells, whose text is at most [MaxScreenText]. So
+// both screens, with a style for each cell and all links, fit into a checkpoint
+// (store.MaxCheckpoint); where the history makes it more, its oldest rows are left out of
+// that ([Terminal.EncodeState]).
 // The history is at most [MaxHistoryBytes] and [MaxHistoryRow] for each row of
 // scrollback, where a row is its text and 20 bytes for each run of one style; of longer
 // or more colourful rows fewer are kept (10,000 of 80 columns fit, each cell of a colour

@@ -267,3 +267,77 @@ func TestTabStops(t *testing.T) {
 		}
 	}
 }
+
+// TestScreenText: the cells of a screen hold at most 32 MiB of text, whichever way they
+// come by it; of a longer cluster a cell has the first code points. So however full both
+// screens are, their State fits into a checkpoint, and a Terminal made of that is the same.
+func TestScreenText(t *testing.T) {
+	const cols, rows = 65535, 64
+	long := "a" + strings.Repeat("\u0301", 31) // 63 bytes
+	fill := func(n int) []byte { return fmt.Appendf(nil, "\x1b[H%s\x1b[%db", long, n-1) }
+	for _, c := range []struct {
+		name string
+		feed func(term *replay.Terminal)
+		cell string // of the first row, on both screens
+	}{
+		{"repeated", func(term *replay.Terminal) { term.Feed(fill(cols * rows)) }, "a\u0301\u0301\u0301"},
+		{"written", func(term *replay.Terminal) {
+			for y := range rows {
+				term.Feed(fmt.Appendf(nil, "\x1b[%dH%s", y+1, strings.Repeat(long, 1000)))
+			}
+		}, "a\u0301\u0301\u0301"},
+		{"repeated behind a resize", func(term *replay.Terminal) {
+			term.Resize(80, 24)
+			term.Feed([]byte("\x1b[H" + long))
+			term.Resize(cols, rows)
+			term.Feed(fmt.Appendf(nil, "\x1b[%db", cols*rows-1))
+		}, "a\u0301\u0301\u0301"},
+		{"resized", func(term *replay.Terminal) {
+			term.Resize(8192, 64)
+			term.Feed(fill(8192 * 64))
+			term.Resize(cols, rows)
+		}, "a\u0301\u0301\u0301"},
+		{"half as large", func(term *replay.Terminal) {
+			term.Resize(cols, rows/2)
+			term.Feed(fill(cols * rows / 2))
+		}, "a\u0301\u0301\u0301\u0301\u0301\u0301\u0301"},
+		{"common", func(term *replay.Terminal) {
+			term.Resize(200, 50)
+			term.Feed(fill(200 * 50))
+		}, long},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			term := replay.New(cols, rows, 100)
+			for _, screen := range []string{"main", "alternate"} {
+				c.feed(term)
+				b := term.Bounds()
+				text := 0
+				for r := range term.Rows(b.Active, b.End) {
+					if text == 0 && !strings.HasPrefix(string(r.Text), c.cell+c.cell) {
+						t.Errorf("%s screen: it begins with %.20q, want %q", screen, r.Text, c.cell)
+					}
+					text += len(bytes.TrimRight(r.Text, " "))
+				}
+				if text > 32<<20 {
+					t.Errorf("%s screen: %d bytes of text, want at most 32 MiB", screen, text)
+				}
+				term.Feed([]byte("\x1b[?1049h"))
+			}
+			blob := checkpoint.Encode(nil, term.State())
+			if len(blob) > 100<<20 {
+				t.Errorf("the state takes %d bytes", len(blob))
+			}
+			s, err := checkpoint.Decode(blob)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := replay.Restore(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(checkpoint.Encode(nil, again.State()), blob) {
+				t.Error("a restored terminal differs")
+			}
+		})
+	}
+}

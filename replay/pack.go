@@ -230,7 +230,7 @@ func unit(p []byte) (size, width int) {
 func (tb *table) unitCell(p []byte, width int) cell {
 	var c cell
 	if p[0] == clusterMark {
-		c = tb.cluster(p[2:])
+		c = tb.cluster(tb.fit(p[2:]))
 	} else {
 		r, _ := utf8.DecodeRune(p)
 		c = cell(r)

@@ -273,7 +273,7 @@ func (t *Terminal) join(r rune, k class) bool {
 		return false
 	}
 	c.joins, c.code, c.class = true, r, k
-	if len(text) > MaxCluster || !t.tab.clusterRoom() {
+	if len(text) > t.tab.most || !t.tab.clusterRoom() {
 		return true // beyond the limit: dropped
 	}
 	t.widen(x, old, text)
@@ -336,7 +336,7 @@ func (t *Terminal) repeat(n int) {
 		return
 	}
 	n = min(max(n, 1), t.cols*t.rows)
-	text := append([]byte(nil), c.last...)
+	text := bytes.Clone(t.tab.fit(c.last)) // it may be from before a resize
 	w := 1
 	if len(text) > 1 {
 		w = clusterWidth(text)

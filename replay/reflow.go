@@ -32,6 +32,7 @@ func (t *Terminal) Resize(cols, rows int) {
 	if cols == t.cols && rows == t.rows {
 		return
 	}
+	t.tab.most = mostCluster(cols, rows)
 	t.resizeMain(cols, rows)
 	if t.grid == &t.alt {
 		t.resizeAlternate(cols, rows)
@@ -463,6 +464,9 @@ func (t *Terminal) resizeAlternate(cols, rows int) {
 				n.cells[cols-1] &^= cellText | cellCluster | cellKind
 			}
 			n.wrapped = n.wrapped && cols == len(r.cells)
+			if t.tab.most < MaxCluster {
+				t.tab.shorten(n.cells[:n.used])
+			}
 		}
 	}
 	c.y -= top

@@ -420,7 +420,7 @@ func (w *snapshot) again(x cell) {
 func (w *snapshot) mainRows(history int) iter.Seq2[*row, *table] {
 	return func(yield func(*row, *table) bool) {
 		h := &w.t.hist
-		var tb table
+		tb := table{most: MaxCluster}
 		tb.reset()
 		var r row
 		for i := h.end - uint64(min(max(history, 0), h.rows())); i < h.end; {

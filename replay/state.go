@@ -13,7 +13,7 @@ import (
 // Semantics is the version of what bytes mean to a Terminal. It grows with every
 // change after which the same stream gives another State. States of another
 // version can be restored; only equal versions can be compared.
-const Semantics = 3
+const Semantics = 4
 
 // State returns everything the terminal knows but replies and events that were not
 // taken. It shares no memory with the terminal.
@@ -56,6 +56,21 @@ func (t *Terminal) StateSince(row uint64) *checkpoint.State {
 	}
 	s.Alt = e.screen(t, &t.alt, s.OnAlt)
 	return s
+}
+
+// EncodeState appends the encoding of State to dst, which is of length 0, without as
+// many of the history's oldest rows as it takes for at most most bytes. It returns the
+// State that it encoded, and whether it is whole. The screens alone take less than
+// store.MaxCheckpoint.
+func (t *Terminal) EncodeState(dst []byte, most int) (_ []byte, s *checkpoint.State, whole bool) {
+	s, whole = t.State(), true
+	dst = checkpoint.Encode(dst, s)
+	for keep := t.hist.rows(); len(dst) > most && keep > 0; {
+		keep, whole = keep/4, false
+		s = t.StateSince(t.hist.end - t.hist.base - uint64(keep))
+		dst = checkpoint.Encode(dst[:0], s)
+	}
+	return dst, s, whole
 }
 
 // exporter numbers styles and links in the order in which they come.

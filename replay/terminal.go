@@ -79,6 +79,7 @@ func New(cols, rows, scrollback int) *Terminal {
 	t := &Terminal{cols: cols, rows: rows, clock: clock{epoch: 1}}
 	t.hist.limit = min(max(scrollback, 0), MaxScrollback)
 	t.hist.budget, t.hist.linkBudget = historyBudget(t.hist.limit), MaxLinkBytes
+	t.tab.most = mostCluster(cols, rows)
 	t.tab.reset()
 	t.main = newScreen(rows, 0)
 	t.grid = &t.main

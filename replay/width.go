@@ -12,8 +12,17 @@ import (
 // with which one they were made.
 const WidthTable = "displaywidth 0.11.0, uax29 2.7.0"
 
-// MaxCluster is the most bytes of one cell's text; marks beyond it are dropped.
+// MaxCluster is the most bytes of one cell's text; marks beyond it are dropped. On a
+// screen of more than 2^19 cells it is less, so that its text takes at most
+// MaxScreenText: 8 bytes where there are 2^22.
 const MaxCluster = 64
+
+// MaxScreenText bounds the text of the cells of one screen, in bytes. It keeps a State
+// small enough for a checkpoint.
+const MaxScreenText = 32 << 20
+
+// mostCluster is the most bytes of one cell's text on a screen of that size.
+func mostCluster(cols, rows int) int { return min(MaxCluster, MaxScreenText/(cols*rows)) }
 
 // class is what printing has to know of a code point.
 type class uint8

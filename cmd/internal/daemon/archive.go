@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"looptape/checkpoint"
 	"looptape/replay"
 	"looptape/store"
 )
@@ -265,7 +264,7 @@ func (a *archive) epochs(log *store.Log, lost uint64) uint32 {
 func (a *archive) checkpoint(ctx context.Context, log *store.Log, now store.Time, lost uint64) error {
 	if log.End() == (store.Pos{}) && log.NeedsFull() { // the crash came before the first checkpoint
 		a.term = replay.New(a.pane.Cols, a.pane.Rows, a.pane.Scrollback)
-		log.AppendCheckpoint(checkpoint.Encode(nil, a.term.State()), true)
+		a.putState(log)
 	}
 	if err := a.hydrate(ctx, log); err != nil {
 		return err
@@ -276,9 +275,15 @@ func (a *archive) checkpoint(ctx context.Context, log *store.Log, now store.Time
 		a.term.Gap(lost)
 	}
 	if log.NeedsFull() {
-		log.AppendCheckpoint(checkpoint.Encode(nil, a.term.State()), true)
+		a.putState(log)
 	}
 	return nil
+}
+
+// putState appends the state of a.term.
+func (a *archive) putState(log *store.Log) {
+	blob, _, _ := a.term.EncodeState(nil, store.MaxCheckpoint)
+	log.AppendCheckpoint(blob, true)
 }
 
 // lastFrame returns the last frame of a log without its data, or the zero Frame
