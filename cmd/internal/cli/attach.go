@@ -133,7 +133,7 @@ func (a *app) show(ctx context.Context, token string, params map[string]json.Raw
 	}
 	client, err := attach.Dial(ctx, socket, h, params)
 	if err != nil {
-		return attach.Status{}, err
+		return attach.Status{}, a.refused(token, err)
 	}
 	defer client.Close()
 	s := newSession(client, pane, mode != "write", fixed)

@@ -2,11 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"looptape/cmd/internal/daemon"
+	"looptape/cmd/internal/grant"
 	"looptape/cmd/internal/wire"
 )
 
@@ -16,7 +19,29 @@ func (a *app) connect(ctx context.Context, token string, maxFrame int) (*wire.Cl
 	if err != nil {
 		return nil, err
 	}
-	return wire.Dial(ctx, socket, h)
+	c, err := wire.Dial(ctx, socket, h)
+	return c, a.refused(token, err)
+}
+
+// refused is err, which says more if it is that nobody has the token: tokens are of
+// one state directory, and those that are saved of any.
+func (a *app) refused(token string, err error) error {
+	var e *wire.Error
+	if !errors.As(err, &e) || e.Code != "denied.token" {
+		return err
+	}
+	dir, err := a.dir()
+	if err != nil {
+		return e
+	}
+	said := *e
+	if name, saved := strings.CutPrefix(token, "@"); saved && name != grant.Owner.Name() {
+		if path, err := savedPath(name); err == nil {
+			said.Message += ", which is saved in " + path
+		}
+	}
+	said.Message += fmt.Sprintf(": it may be that of another state directory than %s", dir)
+	return &said
 }
 
 // greeting is where the daemon listens, and what is said to it first.

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -44,6 +46,44 @@ func (a *app) saveGrant(cmd *cobra.Command, c *wire.Client, v *manifest.Verb, pa
 	}
 	fmt.Println("@" + name)
 	return nil
+}
+
+// revokeGrant is grant.revoke, after which a file that holds the token is of no use.
+func (a *app) revokeGrant(cmd *cobra.Command, c *wire.Client, v *manifest.Verb, params map[string]json.RawMessage) error {
+	var name string
+	json.Unmarshal(params["name"], &name)
+	saved := a.savedToken(cmd.Context(), name)
+	result, err := c.Call(cmd.Context(), v.Name, params)
+	if err != nil {
+		return err
+	}
+	if saved != "" {
+		if err := os.Remove(saved); err != nil {
+			return fmt.Errorf("the token is revoked, but still saved: %w", err)
+		}
+		if !a.json {
+			fmt.Fprintf(os.Stderr, "looptape: removed %s, where it was saved\n", saved)
+		}
+	}
+	return a.print(v, result)
+}
+
+// savedToken is the file that holds the daemon's token called name, or "": one that is
+// saved under that name may be another daemon's.
+func (a *app) savedToken(ctx context.Context, name string) string {
+	path, err := savedPath(name)
+	if err != nil {
+		return ""
+	}
+	c, err := a.connect(ctx, "@"+name, wire.DefaultMaxFrame)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	if c.Welcome.Caller != name {
+		return ""
+	}
+	return path
 }
 
 func printGrant(w, notes io.Writer, result []byte) error {

@@ -159,6 +159,9 @@ func (a *app) runVerb(cmd *cobra.Command, v *manifest.Verb, x extras) error {
 	if x.save {
 		return a.saveGrant(cmd, c, v, params)
 	}
+	if v.Name == "grant.revoke" {
+		return a.revokeGrant(cmd, c, v, params)
+	}
 	result, err := c.Call(cmd.Context(), v.Name, params)
 	if err != nil {
 		return err
