@@ -60,10 +60,11 @@ type Match struct {
 
 // search is a search under way.
 type search struct {
-	p     Pane
-	q     SearchRequest
-	r     *SearchResult
-	match func([]byte) bool
+	p       Pane
+	q       SearchRequest
+	r       *SearchResult
+	pattern *pattern
+	ctx     context.Context // of the call
 
 	reached uint64 // by the pane when the answer began
 
@@ -77,16 +78,17 @@ type search struct {
 
 // Search looks through what a pane showed: every line of the transcript once, in
 // the order in which they left the screen, and what is on the screen at the end. An
-// answer scans at most 32 MiB of the stream, and then says more. Where retention
-// overtakes it, it goes on with what was written behind, and counts what it missed.
+// answer scans at most 32 MiB of the stream, less with a large pattern, and then says
+// more. Where retention overtakes it, it goes on with what was written behind, and
+// counts what it missed.
 //
 // The errors, beside those of the log: invalid_params.pattern, invalid_params.time,
 // invalid_params.search, invalid_params.cursor, and unsupported.result_size for a
 // line that does not fit the frame.
 func Search(ctx context.Context, p Pane, q SearchRequest, now func() time.Time) (*SearchResult, error) {
-	s := &search{p: p, q: q, r: &SearchResult{Pane: q.Pane, Matches: []Match{}}, size: 512 + 2*len(q.Pane)}
+	s := &search{p: p, q: q, ctx: ctx, r: &SearchResult{Pane: q.Pane, Matches: []Match{}}, size: 512 + 2*len(q.Pane)}
 	var err error
-	if s.match, err = matcher(q.Pattern); err != nil {
+	if s.pattern, err = compile(q.Pattern); err != nil {
 		return nil, err
 	}
 	s.reached = p.Reached(ctx)
@@ -165,8 +167,11 @@ func (s *search) run(ctx context.Context) error {
 			err = s.scan(ctx, w)
 			w.close()
 		}
+		if s.err != nil {
+			return s.err
+		}
 		if !errors.Is(err, store.ErrEvicted) {
-			return errors.Join(err, s.err)
+			return err
 		}
 	}
 }
@@ -195,13 +200,16 @@ func (s *search) begin() (*walk, error) {
 func (s *search) scan(ctx context.Context, w *walk) error {
 	limit := cmp.Or(s.q.Scan, searchBytes)
 	for scanned := uint64(0); ; {
+		if err := cmp.Or(s.err, ctx.Err()); err != nil {
+			return err
+		}
 		if s.full || scanned >= limit {
 			s.r.Offset, s.r.More = s.at.pos.Offset, true
 			if !s.full { // between two frames
 				s.at.pos, s.at.seen, s.at.beginning = w.r.At(), lineCount{}, false
 				s.r.Offset = s.at.pos.Offset
 			}
-			return ctx.Err()
+			return nil
 		}
 		f, err := w.next()
 		if err == nil && f.Pos.Before(s.at.end) {
@@ -209,7 +217,7 @@ func (s *search) scan(ctx context.Context, w *walk) error {
 			if err := s.apply(w, f); err != nil {
 				return err
 			}
-			scanned += f.End().Offset - f.Offset
+			scanned += s.pattern.cost(f.End().Offset - f.Offset)
 			if f.End().Offset <= s.at.end.Offset {
 				continue
 			}
@@ -281,7 +289,11 @@ func (s *search) line(l replay.Line) {
 		return
 	}
 	was := s.at.seen
-	if s.at.seen.add(blank); !s.skip.before(s.at.seen) || !s.match(l.Text) {
+	if s.at.seen.add(blank); !s.skip.before(s.at.seen) {
+		return
+	}
+	found, err := s.pattern.match(s.ctx, l.Text)
+	if s.err = err; !found || err != nil {
 		return
 	}
 	size := matchSize(l.Text)

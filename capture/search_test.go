@@ -197,12 +197,23 @@ func FuzzMatcher(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, pattern string, line []byte) {
 		re, err := regexp.Compile(pattern)
-		match, merr := matcher(pattern)
-		if (err != nil || len(pattern) > maxPattern) != (merr != nil) {
-			t.Fatalf("%q: %v, %v", pattern, err, merr)
+		p, merr := compile(pattern)
+		if merr != nil {
+			if err == nil && len(pattern) <= maxPattern && program(t, pattern) < maxProgram/4 {
+				t.Fatalf("%q: %v", pattern, merr)
+			}
+			return
 		}
-		if merr == nil && match(line) != re.Match(line) {
-			t.Fatalf("%q on %q: %v", pattern, line, match(line))
+		if n := program(t, pattern); err != nil || len(pattern) > maxPattern || n > maxProgram+2 {
+			t.Fatalf("%q, of %d instructions, is a pattern (%v)", pattern, n, err)
+		}
+		found, merr := p.match(t.Context(), line)
+		if merr != nil || found != re.Match(line) {
+			t.Fatalf("%q on %q: %v (%v)", pattern, line, found, merr)
+		}
+		at, merr := p.find(t.Context(), line)
+		if merr != nil || !slices.Equal(at, re.FindIndex(line)) {
+			t.Fatalf("%q on %q: %v (%v)", pattern, line, at, merr)
 		}
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"regexp"
 	"time"
 	"unicode/utf8"
 
@@ -57,7 +56,7 @@ type wait struct {
 	p       Pane
 	q       WaitRequest
 	r       *WaitResult
-	pattern *regexp.Regexp // nil without one
+	pattern *pattern // nil without one
 
 	generation uint32 // of the program that is waited for
 
@@ -73,7 +72,7 @@ type wait struct {
 
 	active   time.Time // when the pane last wrote something that was waited for
 	deadline time.Time
-	scanned  int // bytes looked at
+	scanned  uint64 // bytes looked at, the more with a pattern that is large
 }
 
 // anchor is a place in the stream: skip bytes of text behind an offset, at which the
@@ -192,7 +191,7 @@ func (w *wait) look(ctx context.Context) (done bool, err error) {
 	for {
 		f, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return w.match(w.line, math.MaxUint64)
+			return w.match(ctx, w.line, math.MaxUint64)
 		}
 		if err == nil {
 			err = ctx.Err()
@@ -207,14 +206,14 @@ func (w *wait) look(ctx context.Context) (done bool, err error) {
 		w.next = f.End()
 		switch f.Kind {
 		case store.Output:
-			if done, err = w.output(from, f.Data[min(from-f.Offset, uint64(len(f.Data))):], f.Time); done || err != nil {
+			if done, err = w.output(ctx, from, f.Data[min(from-f.Offset, uint64(len(f.Data))):], f.Time); done || err != nil {
 				return done, err
 			}
 		case store.Gap:
 			if f.End().Offset <= from {
 				continue
 			}
-			if done, err = w.match(w.line, math.MaxUint64); done || err != nil {
+			if done, err = w.match(ctx, w.line, math.MaxUint64); done || err != nil {
 				return done, err
 			}
 			w.at = from
@@ -225,7 +224,7 @@ func (w *wait) look(ctx context.Context) (done bool, err error) {
 			if f.Kind == replay.MarkExit && !w.q.Exit {
 				continue
 			}
-			if done, err = w.match(w.line, math.MaxUint64); done || err != nil {
+			if done, err = w.match(ctx, w.line, math.MaxUint64); done || err != nil {
 				return done, err
 			}
 			return true, w.end("exit", f.Offset, w.filter.appendState(nil))
@@ -234,10 +233,10 @@ func (w *wait) look(ctx context.Context) (done bool, err error) {
 }
 
 // output looks at bytes of the stream.
-func (w *wait) output(at uint64, p []byte, t store.Time) (done bool, err error) {
+func (w *wait) output(ctx context.Context, at uint64, p []byte, t store.Time) (done bool, err error) {
 	w.marks.feed(at, p, t)
 	w.at = at + uint64(len(p))
-	w.scanned += len(p)
+	w.scanned += uint64(len(p))
 	before := anchor{offset: at, filter: w.filter.appendState(nil)}
 	w.filter.bytes, w.filter.lines = unlimited, unlimited
 	w.text, _ = w.filter.feed(w.text[:0], p)
@@ -255,7 +254,7 @@ func (w *wait) output(at uint64, p []byte, t store.Time) (done bool, err error) 
 		if !whole && len(w.line) < replay.MaxLine {
 			break
 		}
-		if done, err = w.match(w.line, limit); done || err != nil {
+		if done, err = w.match(ctx, w.line, limit); done || err != nil {
 			return done, err
 		}
 		w.line, text = w.line[:0], rest
@@ -263,7 +262,7 @@ func (w *wait) output(at uint64, p []byte, t store.Time) (done bool, err error) 
 		w.begin.skip = len(w.text) - len(rest)
 	}
 	if w.q.Command && w.ended != nil {
-		if done, err = w.match(w.line, limit); done || err != nil {
+		if done, err = w.match(ctx, w.line, limit); done || err != nil {
 			return done, err
 		}
 		return true, w.command()
@@ -276,13 +275,14 @@ func (w *wait) output(at uint64, p []byte, t store.Time) (done bool, err error) 
 
 // match ends the wait if the pattern is in a line, which begins at w.begin, and ends
 // there in front of a limit.
-func (w *wait) match(line []byte, limit uint64) (done bool, err error) {
+func (w *wait) match(ctx context.Context, line []byte, limit uint64) (done bool, err error) {
 	if w.pattern == nil || len(line) == 0 {
 		return false, nil
 	}
-	m := w.pattern.FindIndex(line)
-	if m == nil {
-		return false, nil
+	w.scanned += w.pattern.cost(uint64(len(line))) - uint64(len(line))
+	m, err := w.pattern.find(ctx, line)
+	if m == nil || err != nil {
+		return false, err
 	}
 	start, end, state, err := w.locate(m[0], m[1])
 	if err != nil || end > limit {

@@ -29,7 +29,7 @@ var search = Verb{
 		{Name: "cursor", Type: String, Optional: true},
 	},
 	Failures: []Failure{noPane, damaged,
-		{Code: "invalid_params.pattern", When: "the pattern is no RE2 expression, or longer than 4096 bytes"},
+		{Code: "invalid_params.pattern", When: "the pattern is no RE2 expression, longer than 4096 bytes, or repeats so much that it has more than 10000 parts"},
 		{Code: "invalid_params.search", When: "an end of the range is given twice, or a cursor together with a range"},
 		{Code: "invalid_params.time", When: "a time cannot be read"},
 		{Code: "not_found.offset", When: "the range begins behind the end of the stream"},

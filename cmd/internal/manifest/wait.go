@@ -30,7 +30,7 @@ var wait = Verb{
 	Failures: []Failure{noPane, damaged,
 		{Code: "invalid_params.since", When: "cursor and since are both given"},
 		{Code: "invalid_params.cursor", When: "the cursor is malformed, of another version, damaged, or another pane's"},
-		{Code: "invalid_params.pattern", When: "the pattern is no RE2 expression, or longer than 4096 bytes"},
+		{Code: "invalid_params.pattern", When: "the pattern is no RE2 expression, longer than 4096 bytes, or repeats so much that it has more than 10000 parts"},
 		{Code: "invalid_params.wait", When: "quiet_ms is above timeout_ms"},
 		{Code: "conflict.respawned", When: "the cursor is from before a respawn"},
 	},
