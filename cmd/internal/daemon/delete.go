@@ -44,9 +44,8 @@ func (r *registry) loadNumbers(damaged func(error)) error {
 // markDeleted makes it lasting that a window and its pane are deleted. Then nobody
 // finds them any more.
 func (r *registry) markDeleted(id uint64) error {
-	r.mu.Lock()
-	next := numbers{r.next.window, r.next.pane}
-	r.mu.Unlock()
+	var next numbers
+	r.locked(func() { next = numbers{r.next.window, r.next.pane} })
 	if err := r.putRecord(numbersKey, next); err != nil {
 		return err
 	}
@@ -56,8 +55,10 @@ func (r *registry) markDeleted(id uint64) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.panes, r.windows[id].Pane.ID)
-	delete(r.windows, id)
+	if w := r.windows[id]; w != nil {
+		delete(r.panes, w.Pane.ID)
+		delete(r.windows, id)
+	}
 	return nil
 }
 

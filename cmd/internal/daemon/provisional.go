@@ -35,16 +35,16 @@ func (r *registry) dropProvisional(id uint64) bool {
 // keepProvisional makes a provisional session a durable one, and says whether it did.
 // Of a session that is none, or is gone, it does nothing.
 func (r *registry) keepProvisional(id uint64) (kept bool, err error) {
-	r.mu.Lock()
-	s := r.sessions[id]
-	if s == nil || !s.provisional {
-		r.mu.Unlock()
+	var s *session
+	r.locked(func() {
+		if found := r.sessions[id]; found != nil && found.provisional {
+			s, found.claimed = found, true // its connection may go now
+		}
+	})
+	if s == nil {
 		return false, nil
 	}
-	s.claimed = true // its connection may go now
-	record := *s
-	r.mu.Unlock()
-	err = r.put(sessionKey, id, record)
+	err = r.persistSession(s)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
@@ -55,11 +55,27 @@ func (r *registry) keepProvisional(id uint64) (kept bool, err error) {
 	return kept, nil
 }
 
-// dropEmpty removes a session that has no window, and says whether it did; its record
-// stays.
+// enter says that a window is being made in a session, until leave is called.
+func (r *registry) enter(id uint64) (leave func()) {
+	add := func(n int) {
+		r.locked(func() {
+			if s := r.sessions[id]; s != nil {
+				s.coming += n
+			}
+		})
+	}
+	add(1)
+	return func() { add(-1) }
+}
+
+// dropEmpty removes a session that has no window and gets none, and says whether it
+// did; its record stays.
 func (r *registry) dropEmpty(id uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if s := r.sessions[id]; s != nil && s.coming > 0 {
+		return false
+	}
 	for _, w := range r.windows {
 		if w.Session == id {
 			return false

@@ -30,9 +30,10 @@ type session struct {
 	Created time.Time  `json:"created"`
 	Killed  *time.Time `json:"killed,omitempty"`
 
-	version     int  // counts changes
+	turn        turn
 	provisional bool // it is not on disk, see provisional.go
 	claimed     bool // and somebody makes it so
+	coming      int  // windows that are being made in it
 }
 
 // window is the record of a window and its pane, and what the pane is now.
@@ -44,7 +45,8 @@ type window struct {
 	Pane    paneRecord `json:"pane"`
 	Deleted bool       `json:"deleted,omitempty"` // what is left of it is to go, see delete.go
 
-	version int            // counts changes
+	turn    turn
+	ending  *ending        // set while it is made durable
 	live    *recorder.Pane // nil for an archive
 	archive *archive       // what is read once nothing is recorded any more
 	events  *paneEvents    // what tells of the pane
@@ -65,6 +67,21 @@ type paneRecord struct {
 	Daemon     uint64     `json:"daemon,omitempty"` // number of the one that ran the program
 	Next       *program   `json:"next,omitempty"`
 	Imported   *imported  `json:"imported,omitempty"` // what another recorder recorded, until something runs here
+}
+
+// ending is how and when a program ended.
+type ending struct {
+	how *exit
+	at  *time.Time
+}
+
+// record is w as it is to be on disk.
+func (w *window) record() window {
+	record := *w
+	if e := w.ending; e != nil {
+		record.Pane.Exit, record.Pane.Ended = e.how, e.at
+	}
+	return record
 }
 
 // imported is what another recorder said of what it recorded.
@@ -114,6 +131,13 @@ type registry struct {
 	next     struct{ session, window, pane uint64 }
 }
 
+// locked runs f while nobody else reads or changes r, whatever becomes of f.
+func (r *registry) locked(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
+
 // loadRegistry reads all records. One that is damaged costs its session or its
 // window, which damaged is told, and nothing else.
 func loadRegistry(st *store.Store, hub *hub, damaged func(error)) (*registry, error) {
@@ -129,6 +153,7 @@ func loadRegistry(st *store.Store, hub *hub, damaged func(error)) (*registry, er
 		return nil, err
 	}
 	err := readRecords(st, sessionKey, damaged, func(s *session) {
+		s.turn = newTurn()
 		r.sessions[s.ID] = s
 		r.next.session = max(r.next.session, s.ID+1)
 	})
@@ -150,7 +175,7 @@ func loadRegistry(st *store.Store, hub *hub, damaged func(error)) (*registry, er
 		if w.Deleted {
 			r.deleted = append(r.deleted, w)
 		} else if logs[w.Pane.ID] { // else the daemon ended before the program began
-			w.events = &paneEvents{hub: hub, pane: w.object(manifest.Pane)}
+			w.turn, w.events = newTurn(), &paneEvents{hub: hub, pane: w.object(manifest.Pane)}
 			r.windows[w.ID], r.panes[w.Pane.ID] = w, w
 			if err := r.settle(w); err != nil {
 				damaged(err)
@@ -193,19 +218,20 @@ func existing(st *store.Store) (map[uint64]bool, error) {
 // putPatience is how long a record may take to become durable.
 const putPatience = 10 * time.Second
 
-// put makes a record durable. On a disk that takes nothing it gives up after a
-// while; the record may still get there.
+// put makes a record durable that nobody else knows yet. On a disk that takes nothing
+// it gives up after a while; the record may still get there.
 func (r *registry) put(key string, id uint64, record any) error {
 	return r.putRecord(fmt.Sprintf("%s%d", key, id), record)
 }
 
 func (r *registry) putRecord(key string, record any) error {
-	value, err := json.Marshal(record)
-	if err != nil {
-		return err
-	}
+	return r.putWhen(nil, key, func() any { return record })
+}
+
+// putWhen is put of what take returns when its turn comes.
+func (r *registry) putWhen(t turn, key string, take func() any) error {
 	done := make(chan error, 1)
-	go r.write(key, value, done)
+	go r.write(t, key, take, done)
 	patience := time.NewTimer(putPatience)
 	defer patience.Stop()
 	select {
@@ -216,12 +242,30 @@ func (r *registry) putRecord(key string, record any) error {
 	}
 }
 
+// turn holds one, or is nil. Who took it puts the record it belongs to, as that is
+// then: so the store never gets an older state behind a newer one.
+type turn chan struct{}
+
+func newTurn() turn {
+	t := make(turn, 1)
+	t <- struct{}{}
+	return t
+}
+
 var errNoStorage = &wire.Error{Code: "unavailable.storage", Message: "the disk takes nothing: free some space, 'looptape doctor' shows how it is"}
 
 // write ends when the store has taken the record, or is closed or fails; put
 // waits for it for a while.
-func (r *registry) write(key string, value []byte, done chan<- error) {
-	done <- r.store.Put(key, value)
+func (r *registry) write(t turn, key string, take func() any, done chan<- error) {
+	if t != nil {
+		<-t
+		defer func() { t <- struct{}{} }()
+	}
+	value, err := json.Marshal(take())
+	if err == nil {
+		err = r.store.Put(key, value)
+	}
+	done <- err
 }
 
 // newSession numbers a session. It is nobody's until addSession. An empty name is its
@@ -229,7 +273,7 @@ func (r *registry) write(key string, value []byte, done chan<- error) {
 func (r *registry) newSession(name string) session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := session{ID: r.next.session, Name: name, Created: time.Now().UTC()}
+	s := session{ID: r.next.session, Name: name, Created: time.Now().UTC(), turn: newTurn()}
 	r.next.session++
 	if s.Name == "" {
 		s.Name = formatID(manifest.Session, s.ID)
@@ -252,7 +296,7 @@ func (r *registry) addSession(s session) error {
 func (r *registry) newWindow(sessionID uint64, pane paneRecord) window {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := window{ID: r.next.window, Session: sessionID, Created: pane.Started, Pane: pane}
+	w := window{ID: r.next.window, Session: sessionID, Created: pane.Started, Pane: pane, turn: newTurn()}
 	w.Pane.ID, w.Pane.Daemon = r.next.pane, r.daemon
 	w.events = &paneEvents{hub: r.hub, pane: w.object(manifest.Pane)}
 	r.next.window++
@@ -280,21 +324,13 @@ func (r *registry) addWindow(w window) bool {
 // exit that anybody saw outlives a crash. On a disk that takes nothing it is
 // shown all the same.
 func (r *registry) recordExit(id uint64, how *exit, at *time.Time) error {
-	r.mu.Lock()
-	record := *r.windows[id]
-	r.mu.Unlock()
-	record.Pane.Exit, record.Pane.Ended = how, at
-	show := func(w *window) { w.Pane.Exit, w.Pane.Ended = how, at }
-	err := r.put(windowKey, id, record)
-	if !errors.Is(err, errNoStorage) {
-		return errors.Join(err, r.updateWindow(id, show))
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if w := r.windows[id]; w != nil { // the store has the record, and writes it if it ever can
-		show(w)
-		w.version++
-	}
+	err := r.updateWindow(id, func(w *window) { w.ending = &ending{how, at} })
+	r.locked(func() {
+		if w := r.windows[id]; w != nil {
+			*w = w.record()
+			w.ending = nil
+		}
+	})
 	return err
 }
 
@@ -302,7 +338,9 @@ func (r *registry) recordExit(id uint64, how *exit, at *time.Time) error {
 func (r *registry) setArchive(id uint64, a *archive) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.windows[id].archive = a
+	if w := r.windows[id]; w != nil {
+		w.archive = a
+	}
 }
 
 // session returns a session that has not been killed.
@@ -340,46 +378,42 @@ func (r *registry) pane(id uint64) (window, bool) {
 
 // updateSession changes a session and makes the change durable.
 func (r *registry) updateSession(id uint64, change func(*session)) error {
-	r.mu.Lock()
-	s := r.sessions[id]
-	change(s)
-	s.version++
-	r.mu.Unlock()
-	return r.persist(func() (int, string, any) { return s.version, sessionKey, *s }, id)
+	var s *session
+	r.locked(func() {
+		if s = r.sessions[id]; s != nil {
+			change(s)
+		}
+	})
+	if s == nil { // it was provisional: there is nothing to change
+		return nil
+	}
+	return r.persistSession(s)
+}
+
+func (r *registry) persistSession(s *session) error {
+	return r.putWhen(s.turn, fmt.Sprintf("%s%d", sessionKey, s.ID), func() any {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return *s
+	})
 }
 
 // updateWindow changes a window and makes the change durable.
 func (r *registry) updateWindow(id uint64, change func(*window)) error {
-	r.mu.Lock()
-	w := r.windows[id]
+	var w *window
+	r.locked(func() {
+		if w = r.windows[id]; w != nil {
+			change(w)
+		}
+	})
 	if w == nil { // deleted: there is nothing to change
-		r.mu.Unlock()
 		return nil
 	}
-	change(w)
-	w.version++
-	r.mu.Unlock()
-	return r.persist(func() (int, string, any) { return w.version, windowKey, *w }, id)
-}
-
-// persist puts a record until what it put last is what the record is: of two
-// updates at once, the older one may reach the store after the newer one.
-func (r *registry) persist(snapshot func() (version int, key string, record any), id uint64) error {
-	r.mu.Lock()
-	version, key, record := snapshot()
-	r.mu.Unlock()
-	for {
-		if err := r.put(key, id, record); err != nil {
-			return err
-		}
+	return r.putWhen(w.turn, fmt.Sprintf("%s%d", windowKey, id), func() any {
 		r.mu.Lock()
-		written := version
-		version, _, record = snapshot()
-		r.mu.Unlock()
-		if version == written {
-			return nil
-		}
-	}
+		defer r.mu.Unlock()
+		return w.record()
+	})
 }
 
 // allSessions lists the sessions that have not been killed, oldest first.

@@ -39,7 +39,7 @@ func (r *registry) settle(w *window) error {
 	}
 	w.Pane.Next = nil
 	// It can be told as long as the log keeps the place.
-	if err := r.put(windowKey, w.ID, w); !errors.Is(err, store.ErrReadOnly) {
+	if err := r.put(windowKey, w.ID, *w); !errors.Is(err, store.ErrReadOnly) {
 		return err
 	}
 	return nil
@@ -81,9 +81,11 @@ func (r *registry) propose(id uint64, next *program) error {
 	next.Daemon = r.daemon
 	err := r.updateWindow(id, func(w *window) { w.Pane.Next = next })
 	if err != nil {
-		r.mu.Lock()
-		r.windows[id].Pane.Next = nil // the next update says so too
-		r.mu.Unlock()
+		r.locked(func() {
+			if w := r.windows[id]; w != nil {
+				w.Pane.Next = nil // the next update says so too
+			}
+		})
 	}
 	return err
 }

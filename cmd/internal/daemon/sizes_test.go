@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -93,16 +92,8 @@ func TestLongTexts(t *testing.T) {
 // TestPutTooLong: a record that is too long for the store is an error for who puts it,
 // and for nobody else.
 func TestPutTooLong(t *testing.T) {
-	st, err := store.Open("s", store.Options{FS: store.MemFS(), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	r, err := loadRegistry(st, nil, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = r.addSession(r.newSession(strings.Repeat("x", store.MaxRecord)))
+	_, r := newTestRegistry(t)
+	err := r.addSession(r.newSession(strings.Repeat("x", store.MaxRecord)))
 	var e *wire.Error
 	if !errors.As(wireError(err), &e) || e.Code != "limit.record" {
 		t.Errorf("a session with a name of 16 MiB: %v", err)

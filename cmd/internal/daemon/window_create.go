@@ -67,6 +67,7 @@ func (s *Server) start(ctx context.Context, in session, p *windowParams) (w wind
 			s.panes.Add(-1)
 		}
 	}()
+	defer s.registry.enter(in.ID)()
 	cwd := p.Cwd
 	if cwd == "" {
 		cwd, _ = os.Getwd()

@@ -1,0 +1,175 @@
+package daemon
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"looptape/store"
+)
+
+// newTestRegistry is an empty registry on a store in memory.
+func newTestRegistry(t *testing.T) (*store.Store, *registry) {
+	t.Helper()
+	st, err := store.Open("s", store.Options{FS: store.MemFS(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	r, err := loadRegistry(st, nil, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st, r
+}
+
+// onDisk reads a record.
+func onDisk[T any](t *testing.T, st *store.Store, prefix string, id uint64) (into T) {
+	t.Helper()
+	raw, err := st.Get(fmt.Sprintf("%s%d", prefix, id))
+	if err == nil {
+		err = json.Unmarshal(raw, &into)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return into
+}
+
+// TestGone: what is to change something that is gone changes nothing, and a change that
+// fails leaves the registry as usable as it was.
+func TestGone(t *testing.T) {
+	_, r := newTestRegistry(t)
+	s := r.newSession("")
+	r.addProvisional(s)
+	w := r.newWindow(s.ID, paneRecord{})
+	if !r.addWindow(w) {
+		t.Fatal("the window is refused")
+	}
+	code := 0
+	for what, do := range map[string]func(){
+		"session":      func() { r.updateSession(99, func(s *session) { s.Name = "x" }) },
+		"window":       func() { r.updateWindow(99, func(w *window) { w.Session = 1 }) },
+		"exit":         func() { r.recordExit(99, &exit{Code: &code}, &time.Time{}) },
+		"archive":      func() { r.setArchive(99, nil) },
+		"provisional":  func() { r.keepProvisional(99); r.dropProvisional(99); r.enter(99)() },
+		"deletion":     func() { r.markDeleted(99) },
+		"proposal":     func() { r.propose(99, &program{}) },
+		"a panic":      func() { r.updateWindow(w.ID, func(*window) { panic("test") }) },
+		"another":      func() { r.updateSession(s.ID, func(*session) { panic("test") }) },
+		"a respawn":    func() { r.respawned(99, nil, nil) },
+		"not proposed": func() { r.respawned(w.ID, nil, nil) },
+	} {
+		func() {
+			defer func() { recover() }()
+			do()
+		}()
+		if !r.mu.TryLock() {
+			t.Fatalf("%s: the registry stays locked", what)
+		}
+		r.mu.Unlock()
+	}
+}
+
+// TestLatestOnDisk: of changes at once, each is on disk when it is done, whichever
+// came first, and stays there.
+func TestLatestOnDisk(t *testing.T) {
+	st, r := newTestRegistry(t)
+	now, code := time.Unix(1, 0).UTC(), 7
+	for range 200 {
+		s := r.newSession("")
+		r.addProvisional(s)
+		w := r.newWindow(s.ID, paneRecord{Argv: []string{"x"}})
+		if !r.addWindow(w) {
+			t.Fatal("the window is refused")
+		}
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := r.keepProvisional(s.ID); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
+			if err := r.recordExit(w.ID, &exit{Code: &code}, &now); err != nil {
+				t.Error(err)
+			}
+			if p := onDisk[window](t, st, windowKey, w.ID).Pane; p.Exit == nil || *p.Exit.Code != 7 || p.Ended == nil {
+				t.Errorf("an exit that is known is not on disk: %+v", p)
+			}
+		})
+		all.Go(func() {
+			if err := r.updateSession(s.ID, func(s *session) { s.Killed = &now }); err != nil {
+				t.Error(err)
+			}
+			if onDisk[session](t, st, sessionKey, s.ID).Killed == nil {
+				t.Error("a killed session is not so on disk")
+			}
+		})
+		all.Go(func() {
+			if err := r.updateWindow(w.ID, func(w *window) { w.Killed = &now }); err != nil {
+				t.Error(err)
+			}
+			for range 3 {
+				if onDisk[window](t, st, windowKey, w.ID).Killed == nil {
+					t.Error("a killed window is not so on disk")
+				}
+			}
+		})
+		all.Wait()
+		if onDisk[session](t, st, sessionKey, s.ID).Killed == nil {
+			t.Error("a killed session comes back")
+		}
+		w, _ = r.pane(w.Pane.ID)
+		if disk := onDisk[window](t, st, windowKey, w.ID); w.Pane.Exit == nil || disk.Killed == nil || disk.Pane.Exit == nil {
+			t.Errorf("%+v, on disk %+v", w, disk)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// TestDropEmpty: a session in which a window is being made is not empty.
+func TestDropEmpty(t *testing.T) {
+	_, r := newTestRegistry(t)
+	s := r.newSession("")
+	r.addProvisional(s)
+	leave := r.enter(s.ID)
+	if r.dropEmpty(s.ID) {
+		t.Error("a session goes in which a window is made")
+	}
+	leave()
+	if !r.dropEmpty(s.ID) {
+		t.Error("an empty one stays")
+	}
+}
+
+// TestKillsAtOnce: whoever else kills a session, kills of it end, and so does what
+// comes behind them.
+func TestKillsAtOnce(t *testing.T) {
+	d := startSubject(t)
+	rounds := 200
+	if testing.Short() {
+		rounds = 20
+	}
+	for round := range rounds {
+		var s struct{ Session string }
+		d.must("session.create", map[string]any{"provisional": round%4 != 0}, &s)
+		var kills sync.WaitGroup
+		for range 16 {
+			kills.Go(func() {
+				if code := d.outcome(d.clients[0], "session.kill", map[string]any{"session": s.Session}, nil); code != "" && code != "not_found.session" {
+					t.Error(code)
+				}
+			})
+		}
+		kills.Wait()
+		d.must("session.list", nil, nil)
+		if code := d.outcome(d.clients[0], "session.kill", map[string]any{"session": s.Session}, nil); code != "not_found.session" {
+			t.Errorf("a kill of %s, which was killed: %q", s.Session, code)
+		}
+	}
+}
