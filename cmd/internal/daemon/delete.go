@@ -18,8 +18,9 @@ const numbersKey = "numbers"
 
 // numbers is that record.
 type numbers struct {
-	Window uint64 `json:"window"`
-	Pane   uint64 `json:"pane"`
+	Session uint64 `json:"session,omitempty"`
+	Window  uint64 `json:"window"`
+	Pane    uint64 `json:"pane"`
 }
 
 func (r *registry) loadNumbers(damaged func(error)) error {
@@ -28,7 +29,7 @@ func (r *registry) loadNumbers(damaged func(error)) error {
 	if err == nil {
 		err = json.Unmarshal(raw, &n)
 	}
-	r.next.window, r.next.pane = n.Window, n.Pane
+	r.next.session, r.next.window, r.next.pane = n.Session, n.Window, n.Pane
 	var damage *store.DamagedError
 	var syntax *json.SyntaxError
 	switch {
@@ -41,12 +42,20 @@ func (r *registry) loadNumbers(damaged func(error)) error {
 	return err
 }
 
+// noteNumbers makes it lasting which numbers have been given out, those of provisional
+// sessions and of what is being deleted among them.
+func (r *registry) noteNumbers() error {
+	return r.putWhen(r.noting, numbersKey, func() any {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return numbers{r.next.session, r.next.window, r.next.pane}
+	})
+}
+
 // markDeleted makes it lasting that a window and its pane are deleted. Then nobody
 // finds them any more.
 func (r *registry) markDeleted(id uint64) error {
-	var next numbers
-	r.locked(func() { next = numbers{r.next.window, r.next.pane} })
-	if err := r.putRecord(numbersKey, next); err != nil {
+	if err := r.noteNumbers(); err != nil {
 		return err
 	}
 	if err := r.updateWindow(id, func(w *window) { w.Deleted = true }); err != nil {

@@ -5,12 +5,17 @@ package daemon
 // it. So whoever makes a session for something that may come to nothing, or may be
 // killed meanwhile, leaves no empty one.
 
-// addProvisional makes a session known to whoever has its id.
-func (r *registry) addProvisional(s session) {
+// addProvisional makes a session known to whoever has its id, which is not given out
+// again, whatever becomes of the session: that is durable first.
+func (r *registry) addProvisional(s session) error {
+	if err := r.noteNumbers(); err != nil {
+		return err
+	}
 	s.provisional = true
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sessions[s.ID] = &s
+	return nil
 }
 
 func (r *registry) isProvisional(id uint64) bool {

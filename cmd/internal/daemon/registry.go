@@ -122,6 +122,7 @@ type registry struct {
 	hub    *hub
 	daemon uint64 // number of this daemon, see archived.go; fixed
 
+	noting  turn      // to put the numbers
 	deleted []*window // by an earlier daemon, which did not get to the end
 
 	mu       sync.Mutex
@@ -144,6 +145,7 @@ func loadRegistry(st *store.Store, hub *hub, damaged func(error)) (*registry, er
 	r := &registry{
 		store:    st,
 		hub:      hub,
+		noting:   newTurn(),
 		daemon:   lastDaemon(st, damaged) + 1,
 		sessions: make(map[uint64]*session),
 		windows:  make(map[uint64]*window),

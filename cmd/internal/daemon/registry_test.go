@@ -44,7 +44,9 @@ func onDisk[T any](t *testing.T, st *store.Store, prefix string, id uint64) (int
 func TestGone(t *testing.T) {
 	_, r := newTestRegistry(t)
 	s := r.newSession("")
-	r.addProvisional(s)
+	if err := r.addProvisional(s); err != nil {
+		t.Fatal(err)
+	}
 	w := r.newWindow(s.ID, paneRecord{})
 	if !r.addWindow(w) {
 		t.Fatal("the window is refused")
@@ -81,7 +83,9 @@ func TestLatestOnDisk(t *testing.T) {
 	now, code := time.Unix(1, 0).UTC(), 7
 	for range 200 {
 		s := r.newSession("")
-		r.addProvisional(s)
+		if err := r.addProvisional(s); err != nil {
+			t.Fatal(err)
+		}
 		w := r.newWindow(s.ID, paneRecord{Argv: []string{"x"}})
 		if !r.addWindow(w) {
 			t.Fatal("the window is refused")
@@ -136,7 +140,9 @@ func TestLatestOnDisk(t *testing.T) {
 func TestDropEmpty(t *testing.T) {
 	_, r := newTestRegistry(t)
 	s := r.newSession("")
-	r.addProvisional(s)
+	if err := r.addProvisional(s); err != nil {
+		t.Fatal(err)
+	}
 	leave := r.enter(s.ID)
 	if r.dropEmpty(s.ID) {
 		t.Error("a session goes in which a window is made")
@@ -170,6 +176,67 @@ func TestKillsAtOnce(t *testing.T) {
 		d.must("session.list", nil, nil)
 		if code := d.outcome(d.clients[0], "session.kill", map[string]any{"session": s.Session}, nil); code != "not_found.session" {
 			t.Errorf("a kill of %s, which was killed: %q", s.Session, code)
+		}
+	}
+}
+
+// TestNumbersStay: no id that somebody was told comes again in a state directory, even
+// that of a session that never was on disk, or that went, with the daemon killed at any
+// point behind the answer.
+func TestNumbersStay(t *testing.T) {
+	fs := store.MemFS()
+	open := func() (*store.Store, *registry) {
+		st, err := store.Open("s", store.Options{FS: fs, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := loadRegistry(st, nil, func(err error) { t.Error(err) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st, r
+	}
+	told := map[uint64]string{}
+	for name, live := range map[string]func(*store.Store, *registry, session) error{
+		"durable":     func(_ *store.Store, r *registry, s session) error { return r.addSession(s) },
+		"provisional": func(_ *store.Store, r *registry, s session) error { return r.addProvisional(s) },
+		"dropped": func(_ *store.Store, r *registry, s session) error {
+			err := r.addProvisional(s)
+			r.dropProvisional(s.ID)
+			return err
+		},
+		"kept, and an import dropped it": func(st *store.Store, r *registry, s session) error {
+			err := r.addProvisional(s)
+			if err == nil {
+				_, err = r.keepProvisional(s.ID)
+			}
+			if err == nil && r.dropEmpty(s.ID) {
+				err = st.Delete(fmt.Sprintf("%s%d", sessionKey, s.ID))
+			}
+			return err
+		},
+		"beside a deletion": func(st *store.Store, r *registry, s session) error {
+			err := r.addProvisional(s)
+			w := r.newWindow(s.ID, paneRecord{})
+			if err == nil && r.addWindow(w) {
+				err = r.markDeleted(w.ID)
+			}
+			return err
+		},
+	} {
+		for range 2 {
+			st, r := open()
+			s := r.newSession("")
+			if before, ok := told[s.ID]; ok {
+				t.Errorf("%s: s%d comes again, which was %s", name, s.ID, before)
+			}
+			told[s.ID] = name
+			if err := live(st, r, s); err != nil {
+				t.Fatal(err)
+			}
+			if err := st.Close(); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

@@ -20,12 +20,14 @@ func (s *Server) sessionCreate(_ context.Context, r *request) (any, error) {
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	made := s.registry.newSession(p.Name)
 	if p.Provisional && s.readOnly {
 		return nil, store.ErrReadOnly
 	}
+	made := s.registry.newSession(p.Name)
 	if p.Provisional {
-		s.registry.addProvisional(made)
+		if err := s.registry.addProvisional(made); err != nil {
+			return nil, err
+		}
 		context.AfterFunc(r.Gone(), func() { s.registry.dropProvisional(made.ID) })
 	} else if err := s.registry.addSession(made); err != nil {
 		return nil, err
