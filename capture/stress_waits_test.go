@@ -274,7 +274,10 @@ func (w *waiter) checkLines(q *WaitRequest, a *WaitResult, number bool, evicted 
 // checkMarks: no end of a command that was waited for was passed over.
 func (w *waiter) checkMarks(q *WaitRequest, a *WaitResult, evicted, oldest uint64) error {
 	marks := w.s.truth.marks
-	var ran *stressMark // the command that this wait has seen to begin
+	var ran *stressMark // the command that this wait has seen to begin, or that ran before
+	if evicted == 0 {
+		ran = w.running()
+	}
 	for ; w.mark < len(marks) && marks[w.mark].to <= a.Offset; w.mark++ {
 		m := &marks[w.mark]
 		seen := m.to > w.at && m.from >= evicted && (m.from >= w.at || m.from >= oldest)
@@ -310,6 +313,21 @@ func (w *waiter) checkMarks(q *WaitRequest, a *WaitResult, evicted, oldest uint6
 	}
 	if a.Reason == "command" {
 		return errors.New("there is no such end")
+	}
+	return nil
+}
+
+// running is the beginning of the command that runs where a wait begins, or nil.
+func (w *waiter) running() *stressMark {
+	marks := w.s.truth.marks
+	for i := len(marks) - 1; i >= 0; i-- {
+		switch m := &marks[i]; {
+		case m.to > w.at || m.kind == 'W' || m.kind == 'B':
+		case m.kind == 'C':
+			return m
+		default:
+			return nil
+		}
 	}
 	return nil
 }

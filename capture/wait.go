@@ -67,8 +67,10 @@ type wait struct {
 	line   []byte // text since the last LF, at most replay.MaxLine
 	begin  anchor // where line begins
 	marks  markScan
-	ran    *mark // the last beginning of a command
-	ended  *mark // the end of a command
+	ran    *mark  // the last beginning of a command
+	ended  *mark  // the end of a command
+	placed uint64 // marks were looked for from this offset on
+	blind  bool   // what is in front of it began nothing that can end
 
 	active   time.Time // when the pane last wrote something that was waited for
 	deadline time.Time
@@ -346,6 +348,9 @@ func (w *wait) mark(m mark) {
 
 // command ends the wait with the end of a command.
 func (w *wait) command() error {
+	if err := w.lookForBegin(); err != nil {
+		return err
+	}
 	m := &Matched{Start: w.ended.start, End: w.ended.start}
 	var c Command
 	if w.ran != nil {

@@ -55,7 +55,7 @@ func (w *wait) place(ctx context.Context) error {
 // enter goes on at an offset: behind the marks of a respawn that stand there, at the
 // oldest byte if it is no longer retained.
 func (w *wait) enter(offset uint64) error {
-	w.at = offset
+	w.at, w.blind = offset, false
 	for {
 		err := w.skipEvicted()
 		if err == nil {
@@ -65,6 +65,7 @@ func (w *wait) enter(offset uint64) error {
 			err = w.skipRespawns()
 		}
 		if !errors.Is(err, store.ErrEvicted) {
+			w.placed = w.at
 			w.restart()
 			return err
 		}
@@ -149,7 +150,35 @@ func (w *wait) forget() {
 	w.filter.cr = false
 	w.filter.lexer.Reset()
 	w.marks.lexer.Reset()
-	w.ran = nil
+	w.ran, w.blind = nil, true
+}
+
+// lookForBegin looks in front of the place where the wait began, as far as Commands
+// would, for the beginning of the command that has ended, unless it is known.
+func (w *wait) lookForBegin() error {
+	log := w.p.Log()
+	for hi := w.placed; w.ran == nil && !w.blind && hi > log.Oldest() && w.placed-hi < commandsScan; {
+		lo := max(log.Oldest(), hi-min(hi, commandsWindow))
+		marks, err := marksIn(log, lo, hi)
+		if damaged := new(store.DamagedError); errors.Is(err, store.ErrEvicted) || errors.As(err, &damaged) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i := len(marks) - 1; i >= 0; i-- {
+			switch m := &marks[i]; {
+			case m.end > w.placed, m.kind == directory, m.kind == inputStart:
+			case m.kind == outputStart:
+				w.ran = m
+				return nil
+			default:
+				return nil
+			}
+		}
+		hi = lo
+	}
+	return nil
 }
 
 // passGap goes on behind a gap. What was lost may have ended within a sequence: the
