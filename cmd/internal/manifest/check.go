@@ -137,10 +137,18 @@ func decode(raw json.RawMessage, into any, name, want string) *Problem {
 	return nil
 }
 
+// maxDigits is how many bytes an integer may be written in to be one that is out of
+// range. The time that reading it takes grows with their square.
+const maxDigits = 4096
+
 func (p *Param) checkInteger(raw json.RawMessage) *Problem {
+	notInteger := &Problem{"type", p.Name, fmt.Sprintf("%s must be an integer", p.Name)}
+	if len(raw) > maxDigits {
+		return notInteger
+	}
 	n, ok := new(big.Int).SetString(string(raw), 10) // of any size: too large is a range error
-	if !ok || len(raw) > 4096 {
-		return &Problem{"type", p.Name, fmt.Sprintf("%s must be an integer", p.Name)}
+	if !ok {
+		return notInteger
 	}
 	lowest, highest := int64(-Largest), int64(Largest)
 	if p.Min != nil {

@@ -73,6 +73,32 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestDigits: an integer of many digits is refused, however many, without the hours that
+// it would take to read it.
+func TestDigits(t *testing.T) {
+	for _, c := range []struct {
+		raw    string
+		reason string
+	}{
+		{strings.Repeat("7", 4096), "range"},
+		{strings.Repeat("7", 4097), "type"},
+		{strings.Repeat("7", 32<<20), "type"},
+		{"-" + strings.Repeat("7", 32<<20), "type"},
+	} {
+		for _, v := range []*Verb{&probe, Find("events"), Find("pane.capture_rows")} {
+			for i := range v.Params {
+				p := &v.Params[i]
+				if p.Type != Integer {
+					continue
+				}
+				if problem := p.check(json.RawMessage(c.raw)); problem == nil || problem.Reason != c.reason || len(problem.Message) > 200 {
+					t.Errorf("%s of %s, %d digits: %+v", p.Name, v.Name, len(c.raw), problem)
+				}
+			}
+		}
+	}
+}
+
 // FuzzCheck: whatever the parameters of whatever verb, the check ends in a
 // clear outcome.
 func FuzzCheck(f *testing.F) {
