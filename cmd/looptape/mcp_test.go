@@ -141,7 +141,11 @@ func TestMCPTools(t *testing.T) {
 			t.Errorf("%s takes any argument", name)
 		}
 		for _, p := range v.Params {
-			if said := input.Properties[p.Name].Description; said == "" || said != p.Summary && name != "events" {
+			summary := p.Summary
+			if p.MaxBytes > 0 {
+				summary += fmt.Sprintf(" (at most %d bytes)", p.MaxBytes)
+			}
+			if said := input.Properties[p.Name].Description; said == "" || said != summary && name != "events" {
 				t.Errorf("%s: the parameter %s is not described", name, p.Name)
 			}
 		}
