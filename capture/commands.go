@@ -49,19 +49,27 @@ type Command struct {
 	Cwd     string   `json:"cwd,omitempty"`
 }
 
-// Commands returns the newest commands, as far back as 64 MiB of the stream reach.
+// Commands returns the newest commands, as far back as 64 MiB of the stream reach: or
+// farther, where the end of a command that began there is all that they have.
 func Commands(ctx context.Context, p Pane, q CommandsRequest) (*CommandsResult, error) {
 	log := p.Log()
 	hi, past := log.End().Offset, false
 	if q.Before != nil && *q.Before < hi {
 		hi, past = *q.Before, true
 	}
-	r := &CommandsResult{Pane: q.Pane, From: hi}
+	r := &CommandsResult{Pane: q.Pane}
 	var marks []mark
 	for lo := hi; ; {
-		r.Commands, r.From = pair(marks, lo, past)
+		commands, end := pair(marks, past)
+		r.Commands, r.From = commands, lo
 		r.More = lo > log.Oldest()
-		if len(r.Commands) > q.Limit || !r.More || hi-lo >= commandsScan {
+		if end != nil && r.More {
+			r.From = max(end.end, end.start+1) // so that the next answer has it
+			if r.From >= hi && end.kind == programEnd && hi-lo >= commandsScan {
+				r.From = lo // of any program, not of a shell that marks: nothing to look for
+			}
+		}
+		if len(r.Commands) > q.Limit || !r.More || hi-lo >= commandsScan && r.From < hi {
 			r.keep(len(r.Commands) - q.Limit)
 			break
 		}
@@ -69,14 +77,19 @@ func Commands(ctx context.Context, p Pane, q CommandsRequest) (*CommandsResult, 
 			return nil, err
 		}
 		from := max(log.Oldest(), lo-min(lo, commandsWindow))
-		window, err := marksIn(log, from, lo)
+		window := commandMarks{most: q.Limit + 2}
+		err := marksIn(log, from, lo, window.add)
 		if errors.Is(err, store.ErrEvicted) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		marks, lo = append(window, marks...), from
+		marks, lo = append(window.marks, marks...), from
+	}
+	for i := range r.Commands {
+		c := &r.Commands[i]
+		c.Command, c.Cwd = commandLine(c.Command), Directory(c.Cwd)
 	}
 	size := 256 + 2*len(q.Pane)
 	for i := len(r.Commands) - 1; i >= 0 && q.Frame > 0; i-- {
@@ -100,20 +113,80 @@ func (r *CommandsResult) keep(n int) {
 	}
 }
 
-// pair makes commands of the marks behind the offset lo. A command that was begun in
-// front of lo is not among them; its end is in front of from. past says that there are marks
-// behind these.
-func pair(marks []mark, lo uint64, past bool) (commands []Command, from uint64) {
-	from = lo
+// commandMarks are those of a stretch of the stream that pair needs, in its order.
+type commandMarks struct {
+	marks []mark
+	most  int  // commands, the newest
+	begun int  // commands of marks
+	over  bool // the last command of marks has ended
+}
+
+// add takes the next mark.
+func (l *commandMarks) add(m mark) {
+	same := len(l.marks) > 0 && l.marks[len(l.marks)-1].kind == m.kind
+	switch m.kind {
+	case directory:
+		if same {
+			l.marks[len(l.marks)-1] = m
+			return
+		}
+	case lost:
+		if same {
+			return
+		}
+	case outputStart:
+		if l.begun++; l.begun >= 2*l.most {
+			l.cut()
+		}
+		l.over = false
+	case programEnd: // which also ends what is known of the directory
+		if same {
+			return
+		}
+		l.over = true
+	case promptStart, commandEnd:
+		if l.over {
+			return
+		}
+		l.over = true
+	default:
+		return
+	}
+	l.marks = append(l.marks, m)
+}
+
+// cut drops the oldest commands, but for the directory that they leave behind.
+func (l *commandMarks) cut() {
+	first, left := len(l.marks), 0
+	for left < l.most {
+		if first--; l.marks[first].kind == outputStart {
+			left++
+		}
+	}
+	kept := l.marks[:0]
+	for i := first - 1; i >= 0; i-- {
+		m := l.marks[i]
+		if m.kind == directory {
+			kept = append(kept, m)
+		}
+		if m.kind == directory || m.kind == lost || m.kind == programEnd {
+			break
+		}
+	}
+	l.marks, l.begun = append(kept, l.marks[first:]...), l.most+1
+}
+
+// pair makes commands of marks, with the texts of Command and Cwd as the marks have
+// them. A command that was begun in front of them is not among these; end is what
+// ends that, or nil. past says that there are marks behind these.
+func pair(marks []mark, past bool) (commands []Command, end *mark) {
 	commands = []Command{}
 	cwd, running, gap := "", -1, false // the command that runs; bytes of it are missing
 	for i := range marks {
 		m := &marks[i]
 		switch m.kind {
 		case directory:
-			cwd = Directory(m.text)
-			continue
-		case inputStart:
+			cwd = m.text
 			continue
 		case lost:
 			cwd, gap = "", true
@@ -126,19 +199,19 @@ func pair(marks []mark, lo uint64, past bool) (commands []Command, from uint64) 
 			if c.finish(&marks[running], m); gap {
 				c.Exit, c.Seconds = nil, nil
 			}
-		} else if m.kind == commandEnd && len(commands) == 0 {
-			from = m.end
+		} else if m.kind != outputStart && len(commands) == 0 && end == nil {
+			end = m
 		}
 		running = -1
 		if m.kind == outputStart {
-			commands = append(commands, Command{Start: m.end, Command: commandLine(m.text), Cwd: cwd})
+			commands = append(commands, Command{Start: m.end, Command: m.text, Cwd: cwd})
 			running, gap = i, false
 		}
 	}
 	if running >= 0 && past {
 		commands = commands[:len(commands)-1]
 	}
-	return commands, from
+	return commands, end
 }
 
 // finish ends a command that was begun at one mark, at another.

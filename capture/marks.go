@@ -111,30 +111,30 @@ func (m *markScan) frame(f store.Frame, from uint64) {
 	}
 }
 
-// marksIn returns the marks that begin in [lo, hi) of a log; with hi at its end also
+// marksIn finds the marks that begin in [lo, hi) of a log; with hi at its end also
 // those that stand there.
-func marksIn(log *store.Log, lo, hi uint64) (marks []mark, err error) {
+func marksIn(log *store.Log, lo, hi uint64, found func(mark)) error {
 	r, err := log.ReadOffset(lo)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer r.Close()
 	last := hi >= log.End().Offset
 	scan := markScan{found: func(m mark) {
 		if m.start < hi || last {
-			marks = append(marks, m)
+			found(m)
 		}
 	}}
 	for {
 		f, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return marks, nil
+			return nil
 		}
 		if err != nil {
-			return marks, err
+			return err
 		}
 		if f.Offset >= hi && !last && (scan.lexer.Ground() || f.Kind != store.Output || f.Offset > hi+2*replay.MaxOSC) {
-			return marks, nil
+			return nil
 		}
 		scan.frame(f, lo)
 	}

@@ -159,22 +159,23 @@ func (w *wait) lookForBegin() error {
 	log := w.p.Log()
 	for hi := w.placed; w.ran == nil && !w.blind && hi > log.Oldest() && w.placed-hi < commandsScan; {
 		lo := max(log.Oldest(), hi-min(hi, commandsWindow))
-		marks, err := marksIn(log, lo, hi)
+		var last *mark // that says what runs
+		err := marksIn(log, lo, hi, func(m mark) {
+			if m.end <= w.placed && m.kind != directory && m.kind != inputStart {
+				last = &m
+			}
+		})
 		if damaged := new(store.DamagedError); errors.Is(err, store.ErrEvicted) || errors.As(err, &damaged) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		for i := len(marks) - 1; i >= 0; i-- {
-			switch m := &marks[i]; {
-			case m.end > w.placed, m.kind == directory, m.kind == inputStart:
-			case m.kind == outputStart:
-				w.ran = m
-				return nil
-			default:
-				return nil
+		if last != nil {
+			if last.kind == outputStart {
+				w.ran = last
 			}
+			return nil
 		}
 		hi = lo
 	}
