@@ -14,6 +14,7 @@
 //
 //	max_frame   default 1048576, lowest 4096, ceiling 67108864 (bytes)
 //	id          integer, 0 .. 2^53-1, chosen by the client, one request at a time
+//	params      at most 64 names; a line with more is no request
 //	in flight   at most 64 requests a connection, their lines together at most
 //	            its memory (below); one more is answered limit.requests
 //	memory      of a connection two frames, at least 8 MiB; of all connections

@@ -40,9 +40,47 @@ type Welcome struct {
 
 // request is a frame from a client.
 type request struct {
-	ID     *int64                     `json:"id"`
-	Verb   *string                    `json:"verb"`
-	Params map[string]json.RawMessage `json:"params"`
+	ID     *int64  `json:"id"`
+	Verb   *string `json:"verb"`
+	Params params  `json:"params"`
+}
+
+// params are the parameters of a request, by name.
+type params map[string]json.RawMessage
+
+// maxParams is how many a request may have. Each takes many times what it takes in
+// the line.
+const maxParams = 64
+
+// UnmarshalJSON is json.Unmarshaler's. It counts the names before it keeps one.
+func (p *params) UnmarshalJSON(b []byte) error {
+	if n := countNames(b); n > maxParams {
+		return fmt.Errorf("it has %d parameters, of at most %d", n, maxParams)
+	}
+	*p = nil // of two objects the last one counts
+	return json.Unmarshal(b, (*map[string]json.RawMessage)(p))
+}
+
+// countNames is how many names the object b has, each as often as it comes. b is
+// valid JSON.
+func countNames(b []byte) (n int) {
+	depth, text := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			text = !text
+		case text:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		case c == ':' && depth == 1:
+			n++
+		}
+	}
+	return n
 }
 
 // reply is a frame to a client, as the client reads it; exactly one of OK, Item

@@ -269,11 +269,51 @@ func openFiles() int {
 	return len(names)
 }
 
+// names is an object with n names.
+func names(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"%x":0`, i)
+	}
+	return "{" + b.String()[min(1, n):] + "}"
+}
+
+// TestManyParams: a request has at most 64 parameters, counted before any is kept; what
+// is inside one does not count.
+func TestManyParams(t *testing.T) {
+	for _, c := range []struct {
+		what, params string
+		keeps        int // -1: refused
+	}{
+		{"none", `{}`, 0},
+		{"null", `null`, 0},
+		{"the most", names(64), 64},
+		{"one too many", names(65), -1},
+		{"far too many", names(1 << 20), -1},
+		{"one name again and again", `{` + strings.Repeat(`"a":0,`, 64) + `"a":0}`, -1},
+		{"objects that add up", names(64) + `,"params":{"x":1}`, 1},
+		{"an object", `{"env":` + names(1000) + `,"x":1}`, 2},
+		{"arrays of objects", `{"a":[` + names(40) + `,` + names(40) + `],"b":[[]]}`, 2},
+		{"texts", `{"a":"` + strings.Repeat(`\"a\":0,\\:{`, 100) + `","` + strings.Repeat(":", 100) + `":"{"}`, 2},
+		{"spaces", strings.NewReplacer(",", " ,\t", ":", " : ").Replace(names(65)), -1},
+	} {
+		r, err := parseRequest([]byte(`{"id":1,"verb":"x","params":` + c.params + `}`))
+		switch {
+		case c.keeps < 0 && (err == nil || err.Code != "protocol.malformed" || !strings.Contains(err.Message, "at most 64") || len(r.Params) > 0):
+			t.Errorf("%s: %v, %d kept", c.what, err, len(r.Params))
+		case c.keeps >= 0 && (err != nil || len(r.Params) != c.keeps):
+			t.Errorf("%s: %v, %d kept", c.what, err, len(r.Params))
+		}
+	}
+}
+
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"id":1,"verb":"hello","params":{"proto":1,"client":"x"}}`))
 	f.Add([]byte(`{"id":-1,"verb":null}`))
 	f.Add([]byte(`{"id":1,"verb":"x","params":[]}`))
 	f.Add([]byte(`{}{}`))
+	f.Add([]byte(`{"id":1,"verb":"x","params":{"a":{"b":1,"c":[{"d":2}]},"e\\":\"":"{:,"}}`))
+	f.Add([]byte(`{"id":1,"verb":"x","params":` + names(maxParams+1) + `}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		r, perr := parseRequest(line)
 		if perr == nil && (r.ID == nil || *r.ID < 0 || r.Verb == nil) {
@@ -281,6 +321,9 @@ func FuzzRequest(f *testing.F) {
 		}
 		if perr != nil && (perr.Exit() != 8 || perr.Message == "") {
 			t.Fatalf("%q: %+v", line, perr)
+		}
+		if len(r.Params) > maxParams {
+			t.Fatalf("%q has %d parameters", line, len(r.Params))
 		}
 		if perr == nil {
 			parseHello(r.Params)
