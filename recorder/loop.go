@@ -134,7 +134,11 @@ func (l *loop) step() {
 	}
 	select {
 	case <-readable:
-		l.drain(l.batch)
+		limit := l.batch
+		if l.exitDue { // the log had no room when the child was reaped
+			limit = drainBytes
+		}
+		l.drain(limit)
 	case <-l.pane.log.RoomC():
 	case <-l.gap.stalled:
 		l.openGap()
