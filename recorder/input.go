@@ -3,8 +3,11 @@ package recorder
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxQueued bounds what waits for a program that does not read: for input and
@@ -18,8 +21,8 @@ const inputPiece = 4 << 10
 // ErrInputFull says that the program does not read its input.
 var ErrInputFull = fmt.Errorf("the program does not read: %d bytes wait for it already", maxQueued)
 
-// errHungUp is the outcome of input that the PTY closed under.
-var errHungUp = errors.New("the terminal was closed before the program could read the input")
+// errHungUp is the outcome of input that the end of the program overtakes.
+var errHungUp = fmt.Errorf("%w: its terminal was closed before it could read the input", ErrExited)
 
 // inputWriter writes to the PTY in a goroutine of its own.
 type inputWriter struct {
@@ -57,6 +60,9 @@ func (w *inputWriter) run() {
 				break
 			}
 			err := w.write(data)
+			if errors.Is(err, os.ErrClosed) || errors.Is(err, unix.EIO) {
+				err = errHungUp
+			}
 			if done != nil {
 				done <- err
 			}
@@ -129,7 +135,8 @@ func (w *inputWriter) reply(data []byte) {
 	w.wakeLocked()
 }
 
-// typeIn queues input, which must not change afterwards.
+// typeIn queues input, which must not change afterwards. Nothing at all is typed at once:
+// it would take no room, and so could be queued without end.
 func (w *inputWriter) typeIn(data []byte) (done <-chan error, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,6 +144,10 @@ func (w *inputWriter) typeIn(data []byte) (done <-chan error, err error) {
 		return nil, errHungUp
 	}
 	switch {
+	case len(data) == 0:
+		typed := make(chan error, 1)
+		typed <- nil
+		return typed, nil
 	case len(data) > maxQueued:
 		return nil, ErrInputSize
 	case w.queued+len(data) > maxQueued:
