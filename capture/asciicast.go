@@ -40,6 +40,7 @@ type asciicast struct {
 	start      int64            // monotonic time of the beginning, ns
 	last       int64            // and of the last event, as it was written
 	restart    string           // the marker of a restart that nothing has followed yet
+	ended      int64            // when that was, by the monotonic clock
 	held       []byte           // the beginning of a character
 	raw        []byte           // scratch
 	text       []byte           // scratch
@@ -106,15 +107,15 @@ func (e *asciicast) snapshot(mono int64) error {
 }
 
 // before writes what a restart left to be written, since something follows it.
-func (e *asciicast) before(f store.Frame) error {
+func (e *asciicast) before(store.Frame) error {
 	if e.restart == "" {
 		return nil
 	}
-	if err := e.marker(f.Time.Mono, e.restart); err != nil {
+	if err := e.marker(e.ended, e.restart); err != nil {
 		return err
 	}
 	e.restart = ""
-	return e.snapshot(f.Time.Mono)
+	return e.snapshot(e.ended)
 }
 
 func (e *asciicast) frame(t *replay.Terminal, f store.Frame) error {
@@ -142,6 +143,7 @@ func (e *asciicast) frame(t *replay.Terminal, f store.Frame) error {
 	case replay.MarkMarker:
 		return e.event(mono, 'm', f.Data)
 	case replay.MarkRestart:
+		e.ended = mono
 		e.restart = fmt.Sprintf("looptape: the recording ended at offset %d", f.Offset)
 	case replay.MarkRespawn:
 		if err := e.marker(mono, fmt.Sprintf("looptape: respawned at offset %d", f.Offset)); err != nil {

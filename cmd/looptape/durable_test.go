@@ -1,9 +1,12 @@
 package main_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -51,6 +54,66 @@ type exitInfo struct {
 	Cols, Rows int
 	Offset     uint64
 	Exit       *struct{ Code *int }
+}
+
+// TestCrashIsDated: the end that a crash took from a recording is dated as what was
+// recorded last, not as what is done about it afterwards.
+func TestCrashIsDated(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	c := s.client()
+	began := time.Now().Truncate(time.Millisecond)
+	panes := []string{s.run(c, 80, 24, "sh", "-c", "printf abc; exec sleep 1000"), s.run(c, 80, 24, "sleep", "1000")}
+	s.until(c, panes[0], "durable", func(p paneInfo) bool { return p.Durable == 3 })
+	s.end(syscall.SIGKILL)
+	killed := time.Now()
+	s.start()
+	c = s.client()
+	for i, pane := range panes {
+		a := call[struct {
+			Offset uint64
+			Time   time.Time
+		}](s, c, "pane.capture_at", obj{"pane": pane, "time": time.Now().UTC().Format(time.RFC3339Nano)})
+		if a.Time.Before(began) || a.Time.After(killed) || i == 0 && a.Offset < 3 {
+			t.Errorf("%s, which ran from %v to %v: %+v", pane, began, killed, a)
+		}
+		call[obj](s, c, "pane.respawn", obj{"pane": pane, "argv": []string{"sleep", "1000"}})
+		if at := s.endInCast(c, pane); at.After(killed) {
+			t.Errorf("%s was killed at %v, its asciicast ends at %v", pane, killed, at)
+		}
+	}
+}
+
+// endInCast is when an asciicast of a pane says that its recording ended, at the
+// earliest.
+func (s *server) endInCast(c *wire.Client, pane string) time.Time {
+	s.t.Helper()
+	var cast bytes.Buffer
+	_, err := c.Stream(s.ctx, "pane.export", obj{"pane": pane, "format": "asciicast"}, func(item json.RawMessage) error {
+		var chunk struct{ Data []byte }
+		err := json.Unmarshal(item, &chunk)
+		cast.Write(chunk.Data)
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var head struct{ Timestamp int64 }
+	lines := json.NewDecoder(&cast)
+	if err := lines.Decode(&head); err != nil {
+		s.t.Fatal(err)
+	}
+	at := time.Unix(head.Timestamp, 0)
+	for {
+		var event [3]any
+		if err := lines.Decode(&event); err != nil {
+			s.t.Fatalf("no end in the asciicast of %s: %v", pane, err)
+		}
+		at = at.Add(time.Duration(event[0].(float64) * float64(time.Second)))
+		if event[1] == "m" && strings.HasPrefix(event[2].(string), "looptape: the recording ended") {
+			return at
+		}
+	}
 }
 
 // TestOneGapACrash: however often the daemon is killed while it puts a log in

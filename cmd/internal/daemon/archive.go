@@ -104,19 +104,16 @@ func (a *archive) end(ctx context.Context) error {
 	})
 }
 
+// openLog opens the log. What one that was found lacks at its end is dated as what is
+// there: nobody knows more of when the recording ended.
 func (a *archive) openLog(ctx context.Context) error {
-	return a.openLogAt(ctx, time.Now().UnixNano())
-}
-
-// openLogAt opens the log; wall is the time of what it lacks at its end.
-func (a *archive) openLogAt(ctx context.Context, wall int64) error {
 	if a.log != nil {
 		return nil
 	}
 	log, err := a.all.store.Log(a.pane.ID)
 	if err == nil && a.found && !a.all.readOnly {
 		log.SetRetain(a.pane.Retain)
-		err = a.finish(ctx, log, wall)
+		err = a.finish(ctx, log, 0)
 		// A log whose end is damaged keeps what stands before: it is read as it is,
 		// and who wants its screen is told of the damage.
 		if damaged := new(store.DamagedError); errors.As(err, &damaged) {
@@ -220,11 +217,18 @@ func (all *archives) drop(a *archive) {
 // finish appends what a log lacks at its end, if anything: after a crash a gap
 // for what may be lost, since clients may have seen offsets behind the log's
 // end, and a checkpoint; in any case the mark of the recording's end. Nobody
-// waits until that is durable: after a crash before, it is appended again.
+// waits until that is durable: after a crash before, it is appended again. It is dated
+// by wall, ns since the epoch; 0 is the time of the last frame.
 func (a *archive) finish(ctx context.Context, log *store.Log, wall int64) error {
 	last, err := lastFrame(log)
 	if err != nil || last.Kind == replay.MarkRestart {
 		return err
+	}
+	if wall == 0 {
+		wall = last.Time.Wall
+	}
+	if wall == 0 { // there is no frame
+		wall = a.pane.Started.UnixNano()
 	}
 	now := store.Time{Wall: wall, Mono: last.Time.Mono}
 	lost := uint64(0)

@@ -74,7 +74,7 @@ func (a *archive) expire(ctx context.Context, cutoff int64) error {
 		if newest >= cutoff {
 			return nil
 		}
-		if err := a.openLogAt(ctx, newest); err != nil {
+		if err := a.openLog(ctx); err != nil {
 			return err
 		}
 		if !a.found {
