@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -94,7 +95,7 @@ func (q *AtRequest) atTime(log *store.Log, now time.Time) (t *replay.Terminal, l
 	if err != nil {
 		return nil, last, err
 	}
-	at, err := log.PosAt(when.UnixNano())
+	at, err := log.PosAt(nanoseconds(when))
 	if err == nil {
 		last, err = q.frameBefore(log, at.Offset, func(f store.Frame) bool { return !f.Pos.Before(at) })
 	}
@@ -147,7 +148,7 @@ func gapError(offset, from, to uint64) error {
 func (q *AtRequest) frameBefore(log *store.Log, offset uint64, behind func(store.Frame) bool) (last store.Frame, err error) {
 	oldest := log.Oldest()
 	if oldest == 0 {
-		last.Time.Wall = q.Started.UnixNano()
+		last.Time.Wall = nanoseconds(q.Started)
 	}
 	r, err := log.ReadOffset(max(oldest, max(offset, 1)-1))
 	if err != nil {
@@ -164,6 +165,18 @@ func (q *AtRequest) frameBefore(log *store.Log, offset uint64, behind func(store
 		}
 		last, last.Data = f, nil
 	}
+}
+
+// nanoseconds is a moment in ns since the Unix epoch; one before 1677 or behind 2262
+// is the first or the last that 64 bits hold.
+func nanoseconds(t time.Time) int64 {
+	const second = 1_000_000_000
+	if s := t.Unix(); s < math.MinInt64/second {
+		return math.MinInt64
+	} else if s >= math.MaxInt64/second {
+		return math.MaxInt64
+	}
+	return t.UnixNano()
 }
 
 // ParseTime reads a moment: RFC 3339, with a space for its T or not, or how long ago

@@ -218,3 +218,35 @@ func TestParseTime(t *testing.T) {
 		}
 	}
 }
+
+// TestFarTimes: a moment that 64 bits of ns do not hold is before or behind all that
+// was recorded, for every reader.
+func TestFarTimes(t *testing.T) {
+	p := newTape(t, newStore(t), 0, 20, 5)
+	p.log.Append(store.Output, store.Time{Wall: seconds(0).UnixNano()}, []byte("some text"))
+	now := func() time.Time { return seconds(10) }
+	for text, behind := range map[string]bool{
+		"0000-01-01T00:00:00Z": false, "1600-01-01T00:00:00Z": false, "1677-09-21T00:12:43Z": false, "1677-09-22T00:00:00Z": false,
+		"2262-04-11T00:00:00Z": true, "2262-04-11T23:47:17Z": true, "2300-01-01T00:00:00Z": true, "9999-12-31T23:59:59Z": true,
+	} {
+		found, want := 0, 0
+		r, err := Search(t.Context(), p, SearchRequest{Pattern: "text", Limit: 1, ToTime: &text}, now)
+		if behind {
+			want = 1
+		}
+		if err == nil {
+			found = len(r.Matches)
+		}
+		if err != nil || found != want {
+			t.Errorf("a search up to %s finds %d lines, not %d (%v)", text, found, want, err)
+		}
+		if _, err := At(t.Context(), p, AtRequest{Time: &text, Started: seconds(0)}, now); (err == nil) != behind {
+			t.Errorf("the screen at %s: %v", text, err)
+		}
+		want *= len("some text")
+		got, _ := exported(t, p, ExportRequest{Format: "raw", ToTime: &text, Now: now()})
+		if len(got) != want {
+			t.Errorf("an export up to %s is %q", text, got)
+		}
+	}
+}

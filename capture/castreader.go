@@ -34,7 +34,7 @@ func (e *CastError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e
 type CastHead struct {
 	CastHeader
 	Cols, Rows int   // 1..65535 each
-	Wall       int64 // when it begins, ns since the Unix epoch; 0 is not said
+	Wall       int64 // when it begins, ns since the Unix epoch
 }
 
 // CastEvent is an event of an asciicast. Those of other kinds are left out.
@@ -51,6 +51,7 @@ type CastEvent struct {
 type CastReader struct {
 	Head  func(CastHead) error
 	Event func(CastEvent) error
+	Wall  int64 // when one begins that does not say it, ns since the Unix epoch
 
 	Line    int // complete lines so far
 	Ignored int // events so far that have no meaning for a recording: input, for one
@@ -207,6 +208,9 @@ func (r *CastReader) header(line []byte) error {
 		if head.Wall, ok = parseSeconds(text); !ok || head.Wall < 0 {
 			return r.wrong(fmt.Sprintf("the timestamp %s is none between 1970 and 2262", clip(text)))
 		}
+	}
+	if head.Wall == 0 {
+		head.Wall = r.Wall
 	}
 	r.wall = head.Wall
 	return r.Head(head)

@@ -191,3 +191,27 @@ func FuzzCastReader(f *testing.F) {
 		}
 	})
 }
+
+// TestCastWall: where a file says nothing of when it begins, its times count from when
+// it is read, and may not go beyond what 64 bits of ns hold either.
+func TestCastWall(t *testing.T) {
+	const wall = 1_800_000_000_000_000_000 // 2027
+	for _, c := range []struct {
+		timestamp, at string
+		wall          int64
+		fits          bool
+	}{
+		{"", "1", wall, true},
+		{"", "7423372036", wall, true}, // 2^63 ns are 9223372036.85 s
+		{"", "7423372037", wall, false},
+		{`,"timestamp":1`, "7423372037", 1_000_000_000, true},
+		{`,"timestamp":1`, "9223372036", 1_000_000_000, false},
+	} {
+		begin := int64(0)
+		r := CastReader{Wall: wall, Head: func(h CastHead) error { begin = h.Wall; return nil }, Event: func(CastEvent) error { return nil }}
+		err := r.Feed([]byte(`{"version":2,"width":9,"height":3` + c.timestamp + "}\n[" + c.at + `,"o","x"]` + "\n"))
+		if begin != c.wall || (err == nil) != c.fits {
+			t.Errorf("%+v: begins at %d (%v)", c, begin, err)
+		}
+	}
+}

@@ -82,7 +82,7 @@ func (q *ExportRequest) at(log *store.Log, moment string) (store.Pos, error) {
 	if err != nil {
 		return store.Pos{}, err
 	}
-	return log.PosAt(when.UnixNano())
+	return log.PosAt(nanoseconds(when))
 }
 
 func rangeError(message string) error {

@@ -154,7 +154,7 @@ func (s *search) offset(offset *uint64, text *string, now time.Time) (*uint64, e
 	if err != nil {
 		return nil, err
 	}
-	at, err := s.p.Log().OffsetAt(when.UnixNano())
+	at, err := s.p.Log().OffsetAt(nanoseconds(when))
 	return &at, err
 }
 

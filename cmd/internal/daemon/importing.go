@@ -194,10 +194,7 @@ func (i *importing) head(h capture.CastHead) error {
 	if h.Cols*h.Rows > recorder.MaxCells {
 		return i.tooLarge(h.Cols, h.Rows)
 	}
-	now := time.Now().UTC()
-	if i.wall = h.Wall; i.wall == 0 {
-		i.wall = now.UnixNano()
-	}
+	i.wall = h.Wall
 	argv := []string{}
 	if h.Command != "" {
 		argv = append(argv, h.Command)
@@ -207,7 +204,7 @@ func (i *importing) head(h capture.CastHead) error {
 		Started:  time.Unix(0, i.wall).UTC(),
 		Imported: &imported{Command: h.Command, Title: h.Title, Term: h.Term},
 	})
-	w.Created, w.Pane.Daemon = now, 0 // no daemon ran it
+	w.Created, w.Pane.Daemon = time.Now().UTC(), 0 // no daemon ran it
 	note := importNote{Pane: w.Pane.ID, Window: w.ID}
 	if s.registry.isProvisional(i.session) {
 		note.Session = &i.session

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"looptape/capture"
 	"looptape/cmd/internal/manifest"
@@ -118,7 +119,7 @@ func (i *importing) finish() error {
 // beginImport makes an import of the connection of r.
 func (s *Server) beginImport(r *request, in session, scrollback int, retain uint64) (*importing, error) {
 	i := &importing{server: s, session: in.ID, gone: r.Gone(), scrollback: scrollback, retain: retain, turn: make(chan struct{}, 1)}
-	i.reader = capture.CastReader{Head: i.head, Event: i.event}
+	i.reader = capture.CastReader{Head: i.head, Event: i.event, Wall: time.Now().UnixNano()}
 	i.turn <- struct{}{}
 	if !s.imports.add(i) {
 		return nil, &wire.Error{
