@@ -15,7 +15,7 @@ import (
 // closed its sending half.
 const lastAnswers = time.Second
 
-// transport is that of the SDK, with a delay: the SDK gives up what is in flight
+// transport is that of the SDK behind lines, with a delay: the SDK gives up what is in flight
 // when its input ends, and a client that sends its requests and closes would get
 // no answers.
 type transport struct {
@@ -24,7 +24,8 @@ type transport struct {
 }
 
 func (t *transport) Connect(ctx context.Context) (sdk.Connection, error) {
-	c, err := (&sdk.IOTransport{Reader: t.in, Writer: t.out}).Connect(ctx)
+	out := &turns{WriteCloser: t.out}
+	c, err := (&sdk.IOTransport{Reader: newLines(t.in, out), Writer: out}).Connect(ctx)
 	return &connection{Connection: c, open: map[jsonrpc.ID]bool{}, idle: make(chan struct{})}, err
 }
 
