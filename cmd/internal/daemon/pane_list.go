@@ -38,7 +38,7 @@ func (s *Server) paneList(_ context.Context, r *request) (any, error) {
 		ended, exit := w.ended()
 		list = append(list, item{
 			formatID(manifest.Pane, w.Pane.ID), formatID(manifest.Window, w.ID), session,
-			state, w.Pane.Argv, w.Pane.Started, ended, exit,
+			state, briefList(w.Pane.Argv, manifest.MaxListed), w.Pane.Started, ended, exit,
 		})
 	}
 	return page(r, "panes", list)

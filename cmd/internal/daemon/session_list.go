@@ -23,7 +23,7 @@ func (s *Server) sessionList(_ context.Context, r *request) (any, error) {
 	list := []item{}
 	for _, se := range s.registry.allSessions() {
 		if s.mayReadSession(r.caller, &se) {
-			list = append(list, item{formatID(manifest.Session, se.ID), se.Name, se.Created, append([]string{}, windows[se.ID]...)})
+			list = append(list, item{formatID(manifest.Session, se.ID), brief(se.Name, manifest.MaxName), se.Created, append([]string{}, windows[se.ID]...)})
 		}
 	}
 	return page(r, "sessions", list)

@@ -49,6 +49,6 @@ var doctor = Verb{
 			{Name: "not_recorded_since", Type: Integer, Optional: true, Summary: "Offset since which nothing is recorded, because the disk takes nothing"},
 			{Name: "fault", Type: String, Optional: true, Summary: "Why the pane is no longer followed, or cannot be read"},
 		}},
-		{Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of a list does not fit the frame"},
+		{Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of a list, or one item by itself, does not fit the frame"},
 	},
 }

@@ -38,7 +38,7 @@ var grantList = Verb{
 		{Name: "name", Type: String},
 		{Name: "created", Type: Time, Optional: true},
 		grantsField,
-	}}, {Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of the list does not fit the frame"}},
+	}}, {Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of the list, or one item by itself, does not fit the frame"}},
 }
 
 var grantRevoke = Verb{

@@ -10,6 +10,9 @@ const (
 	// MaxArgs is how many bytes all arguments may have, or the whole environment, the
 	// NUL of each included: ARG_MAX of Linux.
 	MaxArgs = 2 << 20
+	// MaxListed is how many bytes of JSON a list of panes shows of a program's
+	// arguments.
+	MaxListed = 1024
 )
 
 var tooLong = Failure{Code: "limit.record", When: "what is to be kept of it is longer than a record of the store, 16 MiB"}

@@ -19,10 +19,10 @@ var Verbs = []Verb{
 		Right: Read, On: Session, Filter: true,
 		Result: []Field{{Name: "sessions", Type: Array, Fields: []Field{
 			{Name: "session", Type: String},
-			{Name: "name", Type: String},
+			{Name: "name", Type: String, Summary: "Its first 4096 bytes, as they are in JSON, and … if that is not all"},
 			{Name: "created", Type: Time},
 			{Name: "windows", Type: Array, Elem: String, Summary: "Ids of those of its windows that the caller may read, oldest first"},
-		}}, {Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of the list does not fit the frame"}},
+		}}, {Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of the list, or one item by itself, does not fit the frame"}},
 	},
 	{
 		Name: "session.kill", Summary: "End the programs of all windows of a session and close it; recordings stay readable",
@@ -73,7 +73,7 @@ var Verbs = []Verb{
 			{Name: "session", Type: String},
 			{Name: "pane", Type: String},
 			{Name: "created", Type: Time},
-		}}, {Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of the list does not fit the frame"}},
+		}}, {Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of the list, or one item by itself, does not fit the frame"}},
 	},
 	{
 		Name: "window.kill", Summary: "End the program of a window and close it; its recording stays readable",
@@ -94,11 +94,11 @@ var Verbs = []Verb{
 			{Name: "window", Type: String},
 			{Name: "session", Type: String},
 			{Name: "state", Type: String, Choices: paneStates},
-			{Name: "argv", Type: Array, Elem: String},
+			{Name: "argv", Type: Array, Elem: String, Summary: "The first 1024 bytes, as they are in JSON, and … if that is not all: pane.get has all"},
 			{Name: "started", Type: Time},
 			{Name: "ended", Type: Time, Optional: true},
 			{Name: "exit", Type: Object, Optional: true, Fields: exitFields},
-		}}, {Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of the list does not fit the frame"}},
+		}}, {Name: "more", Type: Boolean, Optional: true, Summary: "True if the rest of the list, or one item by itself, does not fit the frame"}},
 	},
 	{
 		Name: "pane.get", Summary: "Say what a pane is, runs and holds",
