@@ -338,3 +338,26 @@ func TestLargestPage(t *testing.T) {
 		}
 	}
 }
+
+// TestSinceEmptyRange: a range that ends before it begins is empty, and its answer
+// stays where it was, or where the log begins by now.
+func TestSinceEmptyRange(t *testing.T) {
+	p := newTape(t, newStore(t), 1, 80, 24)
+	for range 30 {
+		p.write(bytes.Repeat([]byte("hello there\r\n"), 100))
+		p.checkpoint()
+	}
+	end := uint64(len(p.stream))
+	for _, since := range []uint64{1, 20000, end - 1, end} {
+		for _, to := range []uint64{0, since / 2, since - 1, since} {
+			for _, keep := range []string{"head", "tail"} {
+				for _, format := range []string{"text", "raw"} {
+					r := p.since(SinceRequest{Since: &since, To: &to, Keep: keep, Format: format, MaxBytes: 100, MaxLines: 100})
+					if r.From != since || r.Offset != since || r.More || r.Truncated || r.Missed || r.Text != nil && *r.Text != "" || r.Data != nil && len(*r.Data) > 0 {
+						t.Errorf("%s, %s, from %d to %d: %+v", keep, format, since, to, r)
+					}
+				}
+			}
+		}
+	}
+}

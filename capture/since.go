@@ -278,7 +278,7 @@ func (s *since) read() error {
 	if err := s.skipGap(); err != nil {
 		return err
 	}
-	s.r.Offset = s.r.From
+	s.r.Offset, s.until = s.r.From, max(s.until, s.r.From) // the range may end in front
 	switch {
 	case s.q.Format == "raw":
 		return s.raw()
