@@ -23,7 +23,11 @@ what was run, and --command -1 reads the output of the last command.
 
   bash  eval "$(looptape shell-integration bash)"     in ~/.bashrc
   zsh   eval "$(looptape shell-integration zsh)"      in ~/.zshrc
-  fish  looptape shell-integration fish | source      in ~/.config/fish/config.fish`,
+  fish  looptape shell-integration fish | source      in ~/.config/fish/config.fish
+
+bash tells what a command was by its history only: what that does not keep, such as a
+command that equals the last one under HISTCONTROL=ignoredups or ignoreboth, or one
+that begins with a space, has no name there.`,
 		Args:      func(cmd *cobra.Command, args []string) error { return oneOf(cmd, "a shell", args, names) },
 		ValidArgs: names,
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -29,7 +29,9 @@ if [[ $- == *i* && -z ${__looptape_on-} ]]; then
     return "$code"
   }
 
-  # Behind the line that was typed. What the history does not keep has no name.
+  # Behind the line that was typed. What the history does not keep has no name, such as
+  # a command that equals the last one (HISTCONTROL=ignoredups): nothing else tells here
+  # what was typed, and a command that begins with a space must not get its name.
   __looptape_command() {
     local line __looptape_text=''
     line=$(HISTTIMEFORMAT='' history 1)
