@@ -158,7 +158,8 @@ func (tb *table) packRuns(h *history, c *chunk, r *row, n int) runLoad {
 			if h.links+n > h.linkBudget {
 				s := c.styles[local]
 				s.link = nil
-				local, n, plain = h.hints.find(c, tb.styles.list, tb.style(s)), 0, true
+				number := tb.style(s) // which may make the list another one
+				local, n, plain = h.hints.find(c, tb.styles.list, number), 0, true
 			}
 			h.links += n
 		}
