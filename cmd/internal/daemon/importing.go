@@ -185,6 +185,20 @@ func (s *Server) forgetImport(pane uint64) {
 	}
 }
 
+// take is feed. An error ends the import, and so does a panic, behind which the log may
+// be ahead of the Terminal.
+func (i *importing) take(ctx context.Context, data []byte, end bool) error {
+	taken := false
+	defer func() {
+		if !taken && !i.ended {
+			i.drop()
+		}
+	}()
+	err := i.feed(ctx, data, end)
+	taken = err == nil
+	return err
+}
+
 // time is the time of an event.
 func (i *importing) time(at int64) store.Time { return store.Time{Wall: i.wall + at, Mono: at} }
 

@@ -52,8 +52,7 @@ func (s *Server) paneImport(ctx context.Context, r *request) (any, error) {
 	}
 	result := importResult{Session: formatID(manifest.Session, in.ID)}
 	err = i.with(ctx, func() error {
-		if err := i.feed(ctx, q.Data, q.End); err != nil {
-			i.drop()
+		if err := i.take(ctx, q.Data, q.End); err != nil {
 			return err
 		}
 		result.Lines, result.Ignored = i.reader.Line, i.reader.Ignored
