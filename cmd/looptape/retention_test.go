@@ -68,8 +68,14 @@ func TestDiskCap(t *testing.T) {
 	}
 }
 
+// oldCast was recorded in 2020.
+const oldCast = `{"version":2,"width":80,"height":24,"timestamp":1600000000}
+[1,"o","secret\r\n"]
+`
+
 // TestKeepFor: of a recording that is older than the daemon keeps any, nothing can be
-// read any more but that it was there, and how much it was. A pane whose program runs
+// read any more but that it was there, and how much it was; an import is as old as it
+// has been there. A pane whose program runs
 // keeps its screen.
 func TestKeepFor(t *testing.T) {
 	t.Parallel()
@@ -84,9 +90,11 @@ func TestKeepFor(t *testing.T) {
 	ended := s.run(c, 80, 24, "sh", "-c", "printf '\\033]0;secret\\a'; echo secret")
 	live := s.run(c, 80, 24, "sh", "-c", "echo alive; exec sleep 1000")
 	s.until(c, live, "durable", func(p paneInfo) bool { return p.Durable == 7 })
+	session := call[struct{ Session string }](s, c, "session.create", nil).Session
+	imported := call[struct{ Pane string }](s, c, "pane.import", obj{"session": session, "end": true, "data": []byte(oldCast)}).Pane
 	check := func() {
 		t.Helper()
-		for _, pane := range []string{crashed, ended} {
+		for _, pane := range []string{crashed, ended, imported} {
 			info := s.until(c, pane, "gone", func(p paneInfo) bool { // its last screen goes last
 				return p.Oldest == p.Offset && !strings.Contains(s.export(c, pane, "text"), "secret")
 			})

@@ -16,7 +16,8 @@ const expirePace = 10 * time.Second
 
 // The store lets go of spans that are older than Config.KeepFor, but keeps the last
 // one of each log. That of an archive begins with the screen and the history at its
-// end. So once all of an archive is too old, an empty screen is put behind it.
+// end. So once all of an archive is too old, an empty screen is put behind it: and
+// an import, whose times are those of its file, has been here for so long.
 
 // expire empties archives in which everything is older than keep. It ends with the
 // daemon's life; stop waits for it.
@@ -31,16 +32,20 @@ func (s *Server) expire(keep time.Duration) {
 			return
 		}
 		for _, w := range s.registry.allWindows() {
-			if w.recorded() {
+			old := time.Now().Add(-keep)
+			if !w.expires(old) {
 				continue
 			}
-			err := w.archive.expire(s.life, time.Now().Add(-keep).UnixNano())
+			err := w.archive.expire(s.life, old.UnixNano())
 			if err != nil && !errors.Is(err, errRetired) && s.life.Err() == nil {
 				s.logger.Warn("an old recording keeps its last screen", "pane", w.Pane.ID, "err", err)
 			}
 		}
 	}
 }
+
+// expires says whether the pane of w is an archive that has been here since before old.
+func (w *window) expires(old time.Time) bool { return !w.recorded() && w.Created.Before(old) }
 
 // recorded says whether the pane of w may still be appended to.
 func (w *window) recorded() bool {
