@@ -9,8 +9,8 @@ import (
 
 // A pane is deleted in four steps, each durable before the next: its numbers are
 // noted, so that they are not given out again; its record is marked, after which it is
-// there for nobody; its log goes; its record goes. A daemon that finds a marked record
-// takes the last two.
+// there for nobody; its log goes, and its session if that goes with it; its record goes.
+// A daemon that finds a marked record takes the last two.
 
 // numbersKey is the record of the numbers that come next, as far as no record or log
 // shows them any more.
@@ -75,6 +75,9 @@ func (r *registry) markDeleted(id uint64) error {
 func (r *registry) erase(w window) error {
 	err := r.store.Remove(w.Pane.ID)
 	if err == nil || errors.Is(err, store.ErrNoLog) {
+		err = r.dropFleeting(w.Session)
+	}
+	if err == nil {
 		err = r.forget(w.ID)
 	}
 	return err

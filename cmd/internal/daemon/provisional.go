@@ -1,9 +1,14 @@
 package daemon
 
+import (
+	"fmt"
+	"time"
+)
+
 // A provisional session is in no list, on no disk and in no event. It becomes a session
 // when the first window comes into it; until then it goes with the connection that made
 // it. So whoever makes a session for something that may come to nothing, or may be
-// killed meanwhile, leaves no empty one.
+// killed meanwhile, leaves no empty one; nor does whoever deletes the last of its panes.
 
 // addProvisional makes a session known to whoever has its id, which is not given out
 // again, whatever becomes of the session: that is durable first.
@@ -11,7 +16,7 @@ func (r *registry) addProvisional(s session) error {
 	if err := r.noteNumbers(); err != nil {
 		return err
 	}
-	s.provisional = true
+	s.provisional, s.Fleeting = true, true
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sessions[s.ID] = &s
@@ -78,6 +83,10 @@ func (r *registry) enter(id uint64) (leave func()) {
 func (r *registry) dropEmpty(id uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.dropEmptyLocked(id)
+}
+
+func (r *registry) dropEmptyLocked(id uint64) bool {
 	if s := r.sessions[id]; s != nil && s.coming > 0 {
 		return false
 	}
@@ -88,4 +97,22 @@ func (r *registry) dropEmpty(id uint64) bool {
 	}
 	delete(r.sessions, id)
 	return true
+}
+
+// dropFleeting removes a session that was provisional, if it has no window any more and
+// gets none.
+func (r *registry) dropFleeting(id uint64) error {
+	var gone *session
+	r.locked(func() {
+		if s := r.sessions[id]; s != nil && s.Fleeting && !s.provisional && r.dropEmptyLocked(id) {
+			gone = s
+		}
+	})
+	if gone == nil {
+		return nil
+	}
+	if gone.Killed == nil {
+		r.hub.publish(newEvent(gone.object(), evClosed, time.Now(), eventData{}))
+	}
+	return r.store.Delete(fmt.Sprintf("%s%d", sessionKey, id))
 }

@@ -29,6 +29,8 @@ type session struct {
 	Name    string     `json:"name"`
 	Created time.Time  `json:"created"`
 	Killed  *time.Time `json:"killed,omitempty"`
+	// Fleeting says that it was provisional, and goes with the last of its panes.
+	Fleeting bool `json:"fleeting,omitempty"`
 
 	turn        turn
 	provisional bool // it is not on disk, see provisional.go

@@ -7,7 +7,7 @@ var Verbs = []Verb{
 		Right: Manage, On: Any, Effect: Adds,
 		Params: []Param{
 			{Name: "name", Summary: "Name of the session; default: its id", Type: String, MaxBytes: MaxName},
-			{Name: "provisional", Summary: "It is there, for others and on disk, once it has a window; without one it goes with this connection", Type: Boolean, Default: false},
+			{Name: "provisional", Summary: "It is there, for others and on disk, once it has a window; without one it goes with this connection, and later with the last of its panes that is deleted", Type: Boolean, Default: false},
 		},
 		Result: []Field{
 			{Name: "session", Type: String, Summary: "Id of the session"},
