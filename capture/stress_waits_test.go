@@ -278,17 +278,20 @@ func (w *waiter) checkMarks(q *WaitRequest, a *WaitResult, evicted, oldest uint6
 	if evicted == 0 {
 		ran = w.running()
 	}
+	var perhaps *stressMark // likewise, if it was evicted only afterwards
 	for ; w.mark < len(marks) && marks[w.mark].to <= a.Offset; w.mark++ {
 		m := &marks[w.mark]
 		seen := m.to > w.at && m.from >= evicted && (m.from >= w.at || m.from >= oldest)
 		switch m.kind {
 		case 'C':
-			ran = nil
+			ran, perhaps = nil, nil
 			if seen {
 				ran = m
+			} else if m.from >= w.at {
+				perhaps = m
 			}
 		case 'G':
-			ran = nil
+			ran, perhaps = nil, nil
 		case 'D':
 			if a.Reason != "command" || m.from != a.Matched.End {
 				if q.Command && seen {
@@ -302,6 +305,9 @@ func (w *waiter) checkMarks(q *WaitRequest, a *WaitResult, evicted, oldest uint6
 				want, line = ran.to, ran.text
 			}
 			told := a.Matched.Start == want && a.Matched.Line == line
+			if !told && perhaps != nil {
+				told = a.Matched.Start == perhaps.to && a.Matched.Line == perhaps.text
+			}
 			if !told && ran != nil && ran.from < oldest { // it went in between
 				told = a.Matched.Start == m.from && a.Matched.Line == ""
 			}

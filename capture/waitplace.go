@@ -165,7 +165,10 @@ func (w *wait) lookForBegin() error {
 				last = &m
 			}
 		})
-		if damaged := new(store.DamagedError); errors.Is(err, store.ErrEvicted) || errors.As(err, &damaged) {
+		if errors.Is(err, store.ErrEvicted) { // again, in what is left
+			continue
+		}
+		if damaged := new(store.DamagedError); errors.As(err, &damaged) {
 			return nil
 		}
 		if err != nil {
