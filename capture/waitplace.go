@@ -55,7 +55,7 @@ func (w *wait) place(ctx context.Context) error {
 // enter goes on at an offset: behind the marks of a respawn that stand there, at the
 // oldest byte if it is no longer retained.
 func (w *wait) enter(offset uint64) error {
-	w.at, w.blind = offset, false
+	w.at, w.blind, w.ended = offset, false, nil
 	for {
 		err := w.skipEvicted()
 		if err == nil {
