@@ -15,8 +15,8 @@ const (
 	// client may see while nothing is recorded, in bytes: a crash must not give
 	// them out again.
 	reserveStep = 64 << 20
-	// resumeRoom is how much room the log must have again, in bytes, before the
-	// recording resumes: a disk that takes a little now and then must not make a
+	// resumeRoom is how much room the log must have again, in bytes, or half of what
+	// it can have, before the recording resumes: a disk that takes a little now and then must not make a
 	// gap each time.
 	resumeRoom = 2 << 20
 	// maxOwed is how many resizes a gap keeps.
@@ -43,7 +43,7 @@ func (l *loop) watchLog() (mayRead bool) {
 	room := l.pane.log.Room()
 	switch {
 	case l.gap.open:
-		if l.pane.log.Err() == nil && room >= resumeRoom {
+		if l.pane.log.Err() == nil && room >= min(resumeRoom, l.pane.log.MaxRoom()/2) {
 			l.closeGap()
 		}
 		return true

@@ -162,6 +162,9 @@ func (l *Log) Room() int {
 // ErrFailed).
 func (l *Log) Err() error { return l.s.Err() }
 
+// MaxRoom is what Room is while nothing is pending, in bytes.
+func (l *Log) MaxRoom() int { return l.s.opts.InFlight }
+
 // RoomC receives after a commit that may have made room.
 func (l *Log) RoomC() <-chan struct{} { return l.room }
 

@@ -132,6 +132,10 @@ func endDaemon(dir string, sig syscall.Signal) error {
 		return err
 	}
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if c, err := dial(dir); err == nil { // its threads do not all end at once
+			c.Close()
+			continue
+		}
 		// A zombie of ours is as gone as any.
 		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", doctor.PID)); err != nil || strings.Contains(string(stat), ") Z ") {
 			return nil
