@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -117,6 +118,7 @@ func (r *tableRig) crashMending(name string, at, n int) (img *vfs.MemFS) {
 	mem := r.cloned(true)
 	spoil(r.t, mem, name, at, 1)
 	rng := rand.New(rand.NewPCG(uint64(n), 3))
+	var mu sync.Mutex // Pebble works on the disk with several goroutines
 	begun := false
 	look := func(op errorfs.Op) error {
 		switch op.Kind {
@@ -124,6 +126,8 @@ func (r *tableRig) crashMending(name string, at, n int) (img *vfs.MemFS) {
 		default:
 			return nil
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		begun = begun || strings.HasSuffix(op.Path, tableTemp) && op.Kind != errorfs.OpRemove
 		if !begun || img != nil {
 			return nil
@@ -137,9 +141,11 @@ func (r *tableRig) crashMending(name string, at, n int) (img *vfs.MemFS) {
 	o.FS = errorfs.Wrap(mem, errorfs.InjectorFunc(look))
 	for range 2 { // in the first life it may only be met
 		s := mustOpen(r.t, "s", o)
+		mu.Lock()
 		if begun {
 			n = math.MaxInt
 		}
+		mu.Unlock()
 		for _, m := range r.models {
 			if l, err := s.Log(m.pane); err == nil {
 				r.read(l, m, name)
