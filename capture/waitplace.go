@@ -157,8 +157,9 @@ func (w *wait) forget() {
 // would, for the beginning of the command that has ended, unless it is known.
 func (w *wait) lookForBegin() error {
 	log := w.p.Log()
+	window := uint64(64 << 10) // mostly it is near
 	for hi := w.placed; w.ran == nil && !w.blind && hi > log.Oldest() && w.placed-hi < commandsScan; {
-		lo := max(log.Oldest(), hi-min(hi, commandsWindow))
+		lo := max(log.Oldest(), hi-min(hi, window))
 		var last *mark // that says what runs
 		err := marksIn(log, lo, hi, func(m mark) {
 			if m.end <= w.placed && m.kind != directory && m.kind != inputStart {
@@ -180,7 +181,7 @@ func (w *wait) lookForBegin() error {
 			}
 			return nil
 		}
-		hi = lo
+		hi, window = lo, min(4*window, commandsWindow)
 	}
 	return nil
 }

@@ -405,15 +405,17 @@ func (r *registry) persistSession(s *session) error {
 // updateWindow changes a window and makes the change durable.
 func (r *registry) updateWindow(id uint64, change func(*window)) error {
 	var w *window
+	var its turn
 	r.locked(func() {
 		if w = r.windows[id]; w != nil {
 			change(w)
+			its = w.turn
 		}
 	})
 	if w == nil { // deleted: there is nothing to change
 		return nil
 	}
-	return r.putWhen(w.turn, fmt.Sprintf("%s%d", windowKey, id), func() any {
+	return r.putWhen(its, fmt.Sprintf("%s%d", windowKey, id), func() any {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return w.record()
