@@ -27,6 +27,14 @@ type server struct {
 	ctx     context.Context
 }
 
+// lifetime is how long a test's daemon may run. One that runs longer has hung: it
+// is told to say where, and to end, so that the test fails under its own name.
+const lifetime = 5 * time.Minute
+
+func oversee(daemon *os.Process) *time.Timer {
+	return time.AfterFunc(lifetime, func() { daemon.Signal(syscall.SIGQUIT) })
+}
+
 // newServer starts a daemon in a new directory. It is killed when the test ends.
 func newServer(t testing.TB) *server {
 	t.Helper()
@@ -61,6 +69,10 @@ func (s *server) launch() {
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
+	}
+	if _, test := s.t.(*testing.T); test { // a benchmark may take its time
+		overdue := oversee(s.cmd.Process)
+		s.t.Cleanup(func() { overdue.Stop() })
 	}
 }
 

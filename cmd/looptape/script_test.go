@@ -72,7 +72,8 @@ func startDaemonCmd(ts *testscript.TestScript, _ bool, args []string) {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	ts.Check(cmd.Start())
-	go cmd.Wait()
+	overdue := oversee(cmd.Process)
+	go func() { cmd.Wait(); overdue.Stop() }()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		if c, err := dial(ts.Getenv("LOOPTAPE_DIR")); err == nil {
 			c.Close()
