@@ -32,7 +32,7 @@ const (
 type stressPane struct {
 	id      string
 	begins  []uint64 // offsets at which programs begin, and the end of the last one
-	lines   []int    // how many lines there are before each of them, and in all
+	lines   []int    // how many lines they show before each of them, and in all
 	argv    [][]string
 	running int // which of them ran last; the writer's
 }
@@ -43,14 +43,21 @@ func newStressPane(r *rand.Rand, programs, most int) *stressPane {
 	p := &stressPane{begins: []uint64{0}, lines: []int{0}}
 	for i := range programs {
 		n := most/2 + r.IntN(most/2) // of the pipe's bytes: with LF alone
-		if i%4 == 2 {
+		switch i % 4 {
+		case 1: // it ends inside of a mark
+			n = (n/16/500*500+249)*16 + r.IntN(11)
+		case 2:
 			n = r.IntN(3 * stressLine)
 		}
 		first := (stressFirst + i) * stressEach
 		p.argv = append(p.argv, []string{"sh", "-c", fmt.Sprintf("seq %d %d 2>&- | awk '%s' 2>&- | head -c %d", first, first+stressEach-1, stressMarks, n)})
 		size := n + n/(stressDigits+1)
 		p.begins = append(p.begins, p.begins[i]+uint64(size))
-		p.lines = append(p.lines, p.lines[i]+(size+stressLine-1)/stressLine)
+		lines := (size + stressLine - 1) / stressLine
+		if size-(lines-1)*stressLine <= stressMark(lines-1) { // nothing of the last one shows
+			lines--
+		}
+		p.lines = append(p.lines, p.lines[i]+lines)
 	}
 	return p
 }
