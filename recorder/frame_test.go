@@ -16,6 +16,9 @@ import (
 // which each is replayed soon: none does much more work than frameWork, and together
 // they are what was printed.
 func TestFrames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and all of it in one goroutine")
+	}
 	st := openStore(t, t.TempDir())
 	defer st.Close()
 	for i, c := range []struct {

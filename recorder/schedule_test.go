@@ -25,6 +25,9 @@ import (
 // and each answers with the checkpoints that came of it. A run of at least three by the
 // same rule is one line. After a change that is meant, -rewrite writes the file anew.
 func TestSchedule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and all of it in one goroutine")
+	}
 	p := &scheduled{t: t}
 	datadriven.RunTest(t, "testdata/schedule", func(t *testing.T, d *datadriven.TestData) string {
 		p.made = nil
