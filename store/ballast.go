@@ -19,10 +19,12 @@ const (
 )
 
 // ballast is space kept for the worst: when the disk is full it is given to
-// tables, manifests and eviction, so that these can make space, while the log
-// of writes (WAL) goes on waiting. While logs are being removed (Store.Relieve),
-// the WAL gets half of it too, since that makes space. It is taken back once there
-// is space for it and half as much again.
+// tables, manifests and eviction, so that these can make space, while logs and
+// records (the WAL and the journal) go on waiting. While logs are being removed
+// (Store.Relieve), which makes space, the journal gets all of it, and the WAL all but an
+// eighth: what was on its way goes to tables before these can be cut, and the committer
+// rests, so that there is no more of it. It is taken back once there is space for it
+// and half as much again.
 type ballast struct {
 	fs   vfs.FS // the file system itself, without patience
 	path string
@@ -66,11 +68,23 @@ func (b *ballast) give() {
 	}
 }
 
-// isWAL reports whether the file waits while the ballast is away: Pebble's log
-// of writes, and ours of records.
-func isWAL(fsys vfs.FS, name string) bool {
-	base := fsys.PathBase(name)
-	return strings.HasSuffix(base, walSuffix) || strings.HasPrefix(base, journalPrefix)
+// use is what a file is for, which decides whether it may live on the ballast.
+type use uint8
+
+const (
+	useTables  use = iota // and all else that makes space, or is small
+	useJournal            // the records
+	useWAL                // Pebble's log of writes
+)
+
+func useOf(fsys vfs.FS, name string) use {
+	switch base := fsys.PathBase(name); {
+	case strings.HasSuffix(base, walSuffix):
+		return useWAL
+	case strings.HasPrefix(base, journalPrefix):
+		return useJournal
+	}
+	return useTables
 }
 
 // ballastBytes is what the ballast takes.
@@ -81,8 +95,9 @@ func (p *patientFS) ballastBytes() uint64 {
 	return uint64(p.ballast.size)
 }
 
-// Relieve lets the records and logs of a full disk use half of the ballast, until
-// done is called: for whoever removes logs, which takes a little space first.
+// Relieve lets the records of a full disk use the ballast, and what is on its way to
+// the logs, until done is called: for whoever removes logs, which takes a little space
+// first. Nothing else of the logs becomes durable meanwhile.
 func (s *Store) Relieve() (done func()) {
 	b := s.fs.ballast
 	if b == nil {
@@ -95,24 +110,29 @@ func (s *Store) Relieve() (done func()) {
 // away reports whether the ballast was given up and is not back.
 func (p *patientFS) away() bool { return p.ballast != nil && p.ballast.given.Load() }
 
-// holdWAL reports whether the disk is so full that the WAL has to wait for
-// the ballast to be back.
-func (p *patientFS) holdWAL() bool {
-	b := p.ballast
-	if !p.away() {
+// relieving reports whether logs are being removed on a full disk.
+func (p *patientFS) relieving() bool { return p.away() && p.ballast.relieved.Load() > 0 }
+
+// holds reports whether the disk is so full that a write has to wait for the ballast
+// to be back.
+func (p *patientFS) holds(u use) bool {
+	switch {
+	case u == useTables || !p.away():
+		return false
+	case !p.relieving():
+		return true
+	case u == useJournal:
 		return false
 	}
-	if b.relieved.Load() == 0 {
-		return true
-	}
-	u, err := p.base.GetDiskUsage(p.base.PathDir(b.path))
-	return err == nil && u.AvailBytes < uint64(b.size)/2
+	b := p.ballast
+	usage, err := p.base.GetDiskUsage(p.base.PathDir(b.path))
+	return err == nil && usage.AvailBytes < uint64(b.size)/8
 }
 
 // mayGive reports whether a write that the disk refused is worth the ballast.
-func (p *patientFS) mayGive(wal bool) bool {
+func (p *patientFS) mayGive(u use) bool {
 	b := p.ballast
-	return b != nil && b.held.Load() && (!wal || b.relieved.Load() > 0)
+	return b != nil && b.held.Load() && (u == useTables || b.relieved.Load() > 0)
 }
 
 // needs is how much space has to be free on a full disk before the WAL goes on, in

@@ -111,6 +111,13 @@ func (c *committer) run() {
 			inSync = nil
 			c.pace()
 		}
+		if c.s.fs.relieving() {
+			if inSync != nil && !c.finish(inSync) {
+				return
+			}
+			inSync = nil
+			c.rest()
+		}
 		next := c.build()
 		if inSync != nil && !c.finish(inSync) {
 			return
@@ -154,6 +161,21 @@ func (c *committer) pace() {
 	case <-c.full:
 	case <-c.stop:
 	case <-c.s.failed:
+	}
+}
+
+// rest waits while logs are removed from a full disk: what there is left is for that.
+func (c *committer) rest() {
+	t := time.NewTicker(patience)
+	defer t.Stop()
+	for c.s.fs.relieving() {
+		select {
+		case <-t.C:
+		case <-c.stop:
+			return
+		case <-c.s.failed:
+			return
+		}
 	}
 }
 

@@ -89,15 +89,14 @@ func (p *patientFS) give(err error) error {
 }
 
 // retry runs op until it fails with something else than a full disk.
-func (p *patientFS) retry(op func() error) error { return p.retryFor(false, op) }
+func (p *patientFS) retry(op func() error) error { return p.retryFor(useTables, op) }
 
-// retryFor is retry; wal says that op is a write to the WAL, which does not
-// live on the ballast.
-func (p *patientFS) retryFor(wal bool, op func() error) error {
+// retryFor is retry; u says what op writes.
+func (p *patientFS) retryFor(u use, op func() error) error {
 	for try := 0; ; try++ {
 		p.check()
 		err := error(syscall.ENOSPC)
-		if !wal || !p.holdWAL() {
+		if !p.holds(u) {
 			err = op()
 		}
 		switch {
@@ -109,7 +108,7 @@ func (p *patientFS) retryFor(wal bool, op func() error) error {
 			return p.give(err)
 		default:
 			p.fullSince.CompareAndSwap(0, time.Now().UnixNano())
-			if p.mayGive(wal) {
+			if p.mayGive(u) {
 				p.ballast.give()
 				continue
 			}
@@ -154,13 +153,13 @@ func (p *patientFS) openForReading(op func() (vfs.File, error)) (vfs.File, error
 
 // open opens a file for writing by op.
 func (p *patientFS) open(name string, op func() (vfs.File, error)) (f vfs.File, err error) {
-	wal := isWAL(p.base, name)
-	err = p.retryFor(wal, func() error { f, err = op(); return err })
+	u := useOf(p.base, name)
+	err = p.retryFor(u, func() error { f, err = op(); return err })
 	if err != nil {
 		return nil, err
 	}
-	f = &patientFile{p: p, base: f, wal: wal}
-	if p.deferral != nil && strings.HasSuffix(name, walSuffix) {
+	f = &patientFile{p: p, base: f, use: u}
+	if p.deferral != nil && u == useWAL {
 		f = p.deferral.open(f)
 	}
 	return f, nil
@@ -183,7 +182,12 @@ func (p *patientFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...
 	return p.open(name, func() (vfs.File, error) { return p.base.OpenReadWrite(name, c, opts...) })
 }
 
+// ReuseForWrite makes a new file of one that is not needed any more. On a full disk it
+// does so in two steps, since what the old one takes is needed elsewhere.
 func (p *patientFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if p.away() && p.base.Remove(oldname) == nil {
+		return p.Create(newname, c)
+	}
 	return p.open(newname, func() (vfs.File, error) { return p.base.ReuseForWrite(oldname, newname, c) })
 }
 
@@ -244,7 +248,7 @@ func (p *patientFS) GetDiskUsage(path string) (vfs.DiskUsage, error) {
 type patientFile struct {
 	p    *patientFS
 	base vfs.File
-	wal  bool
+	use  use
 }
 
 var _ vfs.File = (*patientFile)(nil)
@@ -252,7 +256,7 @@ var _ vfs.File = (*patientFile)(nil)
 // Write writes all of b. A full disk may take a part of it; the rest is tried
 // again.
 func (f *patientFile) Write(b []byte) (n int, err error) {
-	err = f.p.retryFor(f.wal, func() error {
+	err = f.p.retryFor(f.use, func() error {
 		m, err := f.base.Write(b[n:])
 		n += m
 		return err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -159,9 +160,19 @@ func TestFullDisk(t *testing.T) {
 }
 
 // TestDeleteOnFullDisk: a disk that recordings have filled takes nothing any more, but
-// the deletion of one, and then it records again.
+// the deletion of recordings, however much the panes have in flight; then it records
+// again.
 func TestDeleteOnFullDisk(t *testing.T) {
 	t.Parallel()
+	for _, writers := range []int{1, 4} {
+		t.Run(fmt.Sprint(writers), func(t *testing.T) {
+			t.Parallel()
+			deleteOnFullDisk(t, writers)
+		})
+	}
+}
+
+func deleteOnFullDisk(t *testing.T, writers int) {
 	disk := smallDisk(t, "24m")
 	s := &server{t: t, ctx: t.Context(), dir: filepath.Join(disk, "s")}
 	s.start()
@@ -180,30 +191,52 @@ func TestDeleteOnFullDisk(t *testing.T) {
 			}
 		}
 	}
-	pane := s.run(c, 80, 24, "sh", "-c", "head -c 30000000 /dev/urandom | base64; sleep 1000")
-	until("unrecorded", func(h health) bool { return h.Panes[0].NotRecorded != nil })
+	var panes []string
+	for range writers {
+		panes = append(panes, s.run(c, 80, 24, "sh", "-c", "head -c 30000000 /dev/urandom | base64; sleep 1000"))
+	}
+	until("unrecorded", func(h health) bool {
+		for _, p := range h.Panes {
+			if p.NotRecorded == nil {
+				return false
+			}
+		}
+		return true
+	})
 	full := look()
 	if text := strings.Join(full.Advice, "\n"); full.Store.State != "full" || !strings.Contains(text, "until 12.0 MiB are free there (now it is ") {
 		t.Errorf("on a full disk: %+v", full)
 	}
-	call[obj](s, c, "pane.kill", obj{"pane": pane})
-	for deadline := time.Now().Add(2 * patience); ; time.Sleep(20 * time.Millisecond) {
-		_, err := try[obj](s, c, "pane.delete", obj{"pane": pane})
-		if err == nil {
-			break
-		}
-		if e := wire.AsError(err); !strings.HasPrefix(e.Code, "conflict") || time.Now().After(deadline) { // it has not exited yet
-			t.Fatalf("%v\n%s", err, s.log)
+	var kills sync.WaitGroup
+	for _, pane := range panes {
+		kills.Go(func() {
+			if _, err := try[obj](s, c, "pane.kill", obj{"pane": pane}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	kills.Wait()
+	for _, pane := range panes {
+		for deadline := time.Now().Add(2 * patience); ; time.Sleep(20 * time.Millisecond) {
+			_, err := try[obj](s, c, "pane.delete", obj{"pane": pane})
+			if err == nil {
+				break
+			}
+			if e := wire.AsError(err); !strings.HasPrefix(e.Code, "conflict") || time.Now().After(deadline) { // it has not exited yet
+				t.Fatalf("%v\n%s", err, s.log)
+			}
 		}
 	}
-	until("ok without the pane", func(h health) bool { return h.Store.State == "ok" && len(h.Panes) == 0 })
+	until("ok without the panes", func(h health) bool { return h.Store.State == "ok" && len(h.Panes) == 0 })
 	next := s.run(c, 80, 24, "sh", "-c", "echo hi; sleep 1000")
 	s.until(c, next, "recorded", func(i paneInfo) bool { return i.Durable == 4 })
 	s.end(syscall.SIGKILL)
 	s.start()
 	c = s.client()
-	if _, err := try[paneInfo](s, c, "pane.get", obj{"pane": pane}); err == nil {
-		t.Error("after a crash the pane is there again")
+	for _, pane := range panes {
+		if _, err := try[paneInfo](s, c, "pane.get", obj{"pane": pane}); err == nil {
+			t.Errorf("after a crash the pane %s is there again", pane)
+		}
 	}
 }
 

@@ -61,5 +61,19 @@ func (s *Server) deletePane(ctx context.Context, w window) error {
 		w.live.Stop()
 	}
 	w.events.tell(evDeleted, time.Now(), eventData{})
-	return s.registry.erase(w)
+	return s.erase(w)
+}
+
+// erase takes away what is left of a deleted pane. On a full disk that may have to wait
+// for space, and goes on behind the answer.
+func (s *Server) erase(w window) error {
+	err := patiently(func() error {
+		defer s.store.Relieve()()
+		return s.registry.erase(w)
+	})
+	if errors.Is(err, errNoStorage) {
+		s.logger.Warn("a pane is deleted; its recording goes once the disk has some space for that", "pane", w.Pane.ID)
+		return nil
+	}
+	return err
 }

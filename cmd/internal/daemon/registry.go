@@ -234,8 +234,15 @@ func (r *registry) putRecord(key string, record any) error {
 
 // putWhen is put of what take returns when its turn comes.
 func (r *registry) putWhen(t turn, key string, take func() any) error {
+	return patiently(func() error { return r.write(t, key, take) })
+}
+
+// patiently runs change, which waits for the disk, and waits for it as long as for a
+// record. Behind that the error is errNoStorage, and change goes on by itself: it ends
+// when the disk takes it, or with the store.
+func patiently(change func() error) error {
 	done := make(chan error, 1)
-	go r.write(t, key, take, done)
+	go func() { done <- change() }()
 	patience := time.NewTimer(putPatience)
 	defer patience.Stop()
 	select {
@@ -258,9 +265,8 @@ func newTurn() turn {
 
 var errNoStorage = &wire.Error{Code: "unavailable.storage", Message: "the disk takes nothing: free some space, 'looptape doctor' shows how it is"}
 
-// write ends when the store has taken the record, or is closed or fails; put
-// waits for it for a while.
-func (r *registry) write(t turn, key string, take func() any, done chan<- error) {
+// write ends when the store has taken the record, or is closed or fails.
+func (r *registry) write(t turn, key string, take func() any) error {
 	if t != nil {
 		<-t
 		defer func() { t <- struct{}{} }()
@@ -269,7 +275,7 @@ func (r *registry) write(t turn, key string, take func() any, done chan<- error)
 	if err == nil {
 		err = r.store.Put(key, value)
 	}
-	done <- err
+	return err
 }
 
 // newSession numbers a session. It is nobody's until addSession. An empty name is its

@@ -14,6 +14,7 @@ import (
 	"looptape/cmd/internal/manifest"
 	"looptape/cmd/internal/wire"
 	"looptape/recorder"
+	"looptape/store"
 )
 
 // windowParams are the parameters of window.create.
@@ -86,9 +87,9 @@ func (s *Server) start(ctx context.Context, in session, p *windowParams) (w wind
 	if err := s.registry.put(windowKey, w.ID, w); err != nil {
 		return w, err
 	}
-	log, err := s.store.Create(w.Pane.ID)
+	log, err := s.createLog(w)
 	if err != nil {
-		return w, errors.Join(err, s.registry.forget(w.ID))
+		return w, err
 	}
 	w.events.created(&w)
 	w.live, err = s.launch(ctx, func() (*recorder.Pane, error) {
@@ -99,19 +100,65 @@ func (s *Server) start(ctx context.Context, in session, p *windowParams) (w wind
 		})
 	})
 	if err != nil {
-		return w, errors.Join(err, s.store.Remove(w.Pane.ID), s.registry.forget(w.ID))
+		return w, errors.Join(err, s.abandon(w))
 	}
 	w.archive = s.archives.open(w.Pane, false)
 	if !s.registry.addWindow(w) {
 		w.live.HangUp(ctx)
 		w.live.Stop()
-		return w, errors.Join(notFound(manifest.Session, formatID(manifest.Session, in.ID)), s.store.Remove(w.Pane.ID), s.registry.forget(w.ID))
+		return w, errors.Join(notFound(manifest.Session, formatID(manifest.Session, in.ID)), s.abandon(w))
 	}
 	w.events.show()
 	watched = true
 	s.watches.Add(1)
 	go s.watch(w)
-	return w, log.Sync(ctx)
+	return w, s.firstSync(ctx, log)
+}
+
+// createLog makes the log of a new pane. When it fails, there is nothing left of the
+// pane, or will not be once the disk takes something.
+func (s *Server) createLog(w window) (*store.Log, error) {
+	made := make(chan *store.Log, 1)
+	err := patiently(func() error {
+		log, err := s.store.Create(w.Pane.ID)
+		made <- log
+		return err
+	})
+	if err == nil {
+		return <-made, nil
+	}
+	gone := make(chan error, 1)
+	go func() { // ends with the store at the latest
+		<-made
+		gone <- s.abandon(w)
+	}()
+	if !errors.Is(err, errNoStorage) {
+		err = errors.Join(err, <-gone)
+	}
+	return nil, err
+}
+
+// abandon takes away what there is of a pane that came to nothing.
+func (s *Server) abandon(w window) error {
+	return patiently(func() error {
+		err := s.store.Remove(w.Pane.ID)
+		if errors.Is(err, store.ErrNoLog) {
+			err = nil
+		}
+		return errors.Join(err, s.registry.forget(w.ID))
+	})
+}
+
+// firstSync waits until the beginning of a log is durable. If the disk has become full
+// meanwhile, the program runs without that.
+func (s *Server) firstSync(ctx context.Context, log *store.Log) error {
+	bounded, cancel := context.WithTimeout(ctx, putPatience)
+	defer cancel()
+	err := log.Sync(bounded)
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
 }
 
 // admit counts one more pane, unless there are too many. It counts until its
