@@ -77,6 +77,9 @@ var largest = strings.Repeat(".{0,900}", 4) + "[^ -~]"
 // TestLongMatch: a match that takes long asks in the middle of a line whether it is
 // still wanted, and finds what package regexp finds if it is.
 func TestLongMatch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and all of it in one goroutine")
+	}
 	p, err := compile(largest)
 	if err != nil {
 		t.Fatal(err)

@@ -93,12 +93,20 @@ func (p *tape) searchAll(q SearchRequest) (all []Match) {
 	return nil
 }
 
+// rounds is how often a property is tried: a quarter of n in short mode.
+func rounds(n int) int {
+	if testing.Short() {
+		n /= 4
+	}
+	return n
+}
+
 // TestSearch: what is found, in one answer or in many small ones, is what a person
 // finds who looks through the lines that were written.
 func TestSearch(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
 	st := newStore(t)
-	for round := range 12 {
+	for round := range rounds(12) {
 		p, lines := scroll(t, st, r, round)
 		for _, pattern := range []string{"error", "err.r", "^[0-9]+$", "(?i)ERROR", `a\.b`, "漢", `"`, "error|漢字", "(ok ){2}", "nothing", ""} {
 			re := regexp.MustCompile(pattern)
@@ -235,7 +243,7 @@ func FuzzSearchCursor(f *testing.F) {
 func TestSearchInPieces(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
 	st := newStore(t)
-	for round := range 200 {
+	for round := range rounds(200) {
 		p := newTape(t, st, round, 20, 2+r.IntN(6))
 		var want []string
 		n := 0

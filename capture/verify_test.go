@@ -232,6 +232,9 @@ func verifySpoiled(t *testing.T, dir string, r record) (*VerifyResult, []VerifyI
 // checkpoint; a checkpoint that is not the first of its span nothing but time, and once
 // the table is mended nothing tells that there was one.
 func TestVerifyDamagedFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and all of it in one goroutine")
+	}
 	dir := t.TempDir()
 	recordVerified(t, dir, nil)
 	const half = verifySpan / 2
