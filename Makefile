@@ -19,7 +19,7 @@ test: tools player ## every test, with the seeds of the fuzz targets
 race: tools ## the concurrent packages, and a real daemon, under the race detector
 	@sh .ci/tools gcc
 	CGO_ENABLED=1 $(GO) test -race -short ./store ./recorder ./capture ./cmd/internal/...
-	CGO_ENABLED=1 $(GO) test -race -short -run 'TestScript|TestAnswered|TestKillRaces|TestAttach(Size|Ends|Respawn)|TestRespawn|TestEvictionStress' ./cmd/looptape
+	CGO_ENABLED=1 $(GO) test -race -short -run 'TestScript/(attach|delete|events|import|respawn|restart|wait)$$|TestAnswered|TestKillRaces|TestAttach(Size|Ends|Respawn)|TestRespawn|TestEvictionStress' ./cmd/looptape
 
 lint: ## formatting, vet, staticcheck, and the other platforms
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'these files are not gofmt-ed'; exit 1; }
