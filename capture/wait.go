@@ -158,7 +158,8 @@ func (w *wait) step(ctx context.Context) (done bool, err error) {
 		return true, w.unfound("timeout")
 	}
 	limited, cancel := context.WithDeadline(ctx, until)
-	err = w.p.Await(limited, w.next)
+	// While a gap is open the stream is ahead of the log: what it has come to is no news.
+	err = w.p.Await(limited, store.Pos{Offset: max(w.at, w.next.Offset), Seq: w.next.Seq})
 	cancel()
 	if err != nil && (ctx.Err() != nil || limited.Err() == nil) {
 		return false, err
@@ -167,7 +168,8 @@ func (w *wait) step(ctx context.Context) (done bool, err error) {
 }
 
 // skipOpenGap passes over what the pane has written, and the log has not. closed says
-// that the wait has looked at all that there can be.
+// that the wait has looked at all that there can be: a pane that stopped in a gap ends
+// where its log does, in front of what the wait has passed over.
 func (w *wait) skipOpenGap(ctx context.Context) (closed bool, err error) {
 	err = w.p.View(ctx, func(t *replay.Terminal, over bool) {
 		end := t.Offset()
@@ -177,7 +179,7 @@ func (w *wait) skipOpenGap(ctx context.Context) (closed bool, err error) {
 			w.filter.lexer.SetState(t.AppendLexerState(nil)) // that AppendLexerState made: it cannot fail
 			w.restart()
 		}
-		closed = over && w.at == end
+		closed = over && w.at >= end
 	})
 	return closed, err
 }
