@@ -22,6 +22,7 @@ type server struct {
 	args []string // more flags of serve
 	// prelude is shell commands, such as ulimit, that run in front of the daemon.
 	prelude string
+	stderr  *os.File // of the daemon; nil is log
 	cmd     *exec.Cmd
 	log     *bytes.Buffer
 	ctx     context.Context
@@ -66,6 +67,9 @@ func (s *server) launch() {
 		s.cmd = exec.Command("sh", argv...)
 	}
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
+	if s.stderr != nil {
+		s.cmd.Stderr = s.stderr
+	}
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)

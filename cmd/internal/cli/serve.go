@@ -35,15 +35,19 @@ func (a *app) serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// Caught rather than ignored, so that programs in panes start with
-			// their defaults.
 			keepDescriptors()
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+			ends := heeded(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+			// Caught rather than ignored, so that programs in panes start with
+			// their defaults: nobody reads the channel.
+			signal.Notify(make(chan os.Signal), syscall.SIGPIPE, syscall.SIGINT, syscall.SIGHUP)
+			ctx, stop := signal.NotifyContext(cmd.Context(), ends...)
 			defer stop()
+			log := newLogQueue(os.Stderr)
+			defer log.close()
 			err = daemon.Serve(ctx, daemon.Config{
 				Dir: dir, Socket: daemon.ResolveSocket(a.socketFlag, dir),
 				DiskCap: uint64(disk), SyncEvery: time.Duration(sync), KeepFor: time.Duration(keep),
-				Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+				Logger: slog.New(slog.NewTextHandler(log, nil)),
 			}, func() {})
 			if err != nil {
 				return &wire.Error{Code: "unavailable.daemon", Message: err.Error()}
