@@ -50,13 +50,7 @@ its end, killed ones included, nothing stays.`,
 			if err := checkText([]string{name}); err != nil {
 				return err
 			}
-			ctx, stop := untilSignal(cmd.Context())
-			defer stop()
-			err := a.importFile(ctx, in, name)
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return err
+			return untilSignal(cmd.Context(), func(ctx context.Context) error { return a.importFile(ctx, in, name) })
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the session (default: that of the file)")

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -255,24 +256,23 @@ func (a *app) stream(ctx context.Context, c *wire.Client, v *manifest.Verb, para
 		}
 		return errors.Join(a.streamTo(ctx, c, v, params, f), f.Close())
 	}
-	ctx, stop := untilSignal(ctx)
-	defer stop()
-	temp, err := os.CreateTemp(filepath.Dir(output), ".looptape-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp.Name())
-	err = a.streamTo(ctx, c, v, params, temp)
-	if err == nil {
-		err = temp.Sync()
-	}
-	if err := errors.Join(err, temp.Close()); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+	temp := filepath.Join(filepath.Dir(output), ".looptape-"+rand.Text())
+	defer os.Remove(temp) // of an export that is left behind
+	return untilSignal(ctx, func(ctx context.Context) error {
+		f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		defer os.Remove(temp)
+		err = a.streamTo(ctx, c, v, params, f)
+		if err == nil {
+			err = f.Sync()
+		}
+		if err = errors.Join(err, f.Close()); err == nil {
+			err = os.Rename(temp, output)
 		}
 		return err
-	}
-	return os.Rename(temp.Name(), output)
+	})
 }
 
 func (a *app) streamTo(ctx context.Context, c *wire.Client, v *manifest.Verb, params any, w *os.File) error {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -147,12 +148,15 @@ func environment() map[string]string {
 // follow copies what a pane writes to stdout, and exits as its program does.
 // An interrupt ends the following, not the program.
 func follow(ctx context.Context, c *wire.Client, pane string) error {
-	ctx, stop := untilSignal(ctx)
-	defer stop()
-	code, err := copyStream(ctx, c, pane)
-	if ctx.Err() != nil {
-		fmt.Fprintf(os.Stderr, "\nlooptape: pane %s goes on: 'looptape attach %s' shows it and types into it, 'looptape pane kill --pane %s' ends it\n", pane, pane, pane)
-		return context.Cause(ctx)
+	code := 0
+	err := untilSignal(ctx, func(ctx context.Context) (err error) {
+		code, err = copyStream(ctx, c, pane)
+		return err
+	})
+	if signal := exitCode(0); errors.As(err, &signal) {
+		briefly(func() {
+			fmt.Fprintf(os.Stderr, "\nlooptape: pane %s goes on: 'looptape attach %s' shows it and types into it, 'looptape pane kill --pane %s' ends it\n", pane, pane, pane)
+		})
 	}
 	if err == nil && code != 0 {
 		err = exitCode(code)
