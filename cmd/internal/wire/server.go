@@ -142,11 +142,17 @@ func (c *conn) stopped() (time.Time, bool) {
 // takes too long. A client may close its sending half and still wait for its
 // answers. It ends when answered is closed; Serve waits for it.
 func (c *conn) linger(answered <-chan struct{}, done chan<- struct{}) {
+	patience := time.NewTimer(lastAnswers)
+	defer patience.Stop()
+	c.notice(answered, patience.C, done)
+}
+
+// notice hangs up when the client goes away, which whoever does not read cannot see,
+// or at late. It ends when answered is closed, and closes done.
+func (c *conn) notice(answered <-chan struct{}, late <-chan time.Time, done chan<- struct{}) {
 	defer close(done)
 	tick := time.NewTicker(hangUpTick)
 	defer tick.Stop()
-	patience := time.NewTimer(lastAnswers)
-	defer patience.Stop()
 	for {
 		if hungUp(c.nc) {
 			c.hangUp()
@@ -156,7 +162,7 @@ func (c *conn) linger(answered <-chan struct{}, done chan<- struct{}) {
 			return
 		case <-c.gone.Done():
 			return
-		case <-patience.C:
+		case <-late:
 			c.hangUp()
 		case <-tick.C:
 		}

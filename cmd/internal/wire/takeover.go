@@ -36,7 +36,8 @@ func (c *Call) Gone() context.Context { return c.conn.gone }
 func (c *Call) MaxFrame() int { return c.conn.max }
 
 // handOver runs a call that takes the connection over, on the reader's goroutine, so
-// that nothing behind it is read as a line. false means that the connection is over.
+// that nothing behind it is read as a line. A client that goes away meanwhile ends it.
+// false means that the connection is over.
 func (c *conn) handOver(r request, in *frames) (goOn bool) {
 	c.mu.Lock()
 	busy := len(c.flights)
@@ -51,7 +52,11 @@ func (c *conn) handOver(r request, in *frames) (goOn bool) {
 	ctx, cancel := context.WithCancel(c.gone)
 	defer cancel()
 	call := c.call(r)
+	answered, noticed := make(chan struct{}), make(chan struct{})
+	go c.notice(answered, nil, noticed)
 	f, err := call.run(ctx)
+	close(answered)
+	<-noticed
 	if err != nil {
 		call.answer(nil, c.why(err, false))
 		return true

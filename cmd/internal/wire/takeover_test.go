@@ -155,6 +155,55 @@ func TestTakeOverUnread(t *testing.T) {
 	}
 }
 
+// TestTakeOverGone: a client that goes away before the answer ends the call; one that
+// only sends no more has its answer.
+func TestTakeOverGone(t *testing.T) {
+	t.Parallel()
+	began, answer, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	socket := serve(t, handlerFunc(func(ctx context.Context, c *Call) (any, error) {
+		c.TakeOver(func(context.Context, *Takeover) {})
+		began <- struct{}{}
+		select {
+		case <-answer:
+		case <-ctx.Done():
+		}
+		ended <- ctx.Err()
+		return "taken", ctx.Err()
+	}))
+	take := func() *peer {
+		t.Helper()
+		nc, err := net.Dial("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc.SetDeadline(time.Now().Add(20 * time.Second))
+		p := greet(t, nc, CeilingMaxFrame)
+		p.say(`{"id":1,"verb":"take"}`)
+		<-began
+		return p
+	}
+	half := take()
+	defer half.nc.Close()
+	half.nc.(*net.UnixConn).CloseWrite()
+	time.Sleep(2 * hangUpTick)
+	close(answer)
+	if got, err := half.hear(), <-ended; got != `{"id":1,"ok":"taken"}`+"\n" || err != nil {
+		t.Errorf("a client that sends no more: %s%v", got, err)
+	}
+
+	answer = make(chan struct{})
+	take().nc.Close()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("of a client that has gone: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the call of a client that has gone goes on")
+		close(answer)
+	}
+}
+
 // TestTakeOverHangUp: hanging up ends reading and ctx.
 func TestTakeOverHangUp(t *testing.T) {
 	nc, ended := pipe(t.Context(), taking(func(ctx context.Context, tk *Takeover) {
