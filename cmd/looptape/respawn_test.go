@@ -147,6 +147,65 @@ func TestRespawnOnce(t *testing.T) {
 	}
 }
 
+// TestRespawnRush: clients that respawn a pane of very short programs as fast as they can,
+// and others that read it, are all answered, and each program that was is in the log.
+func TestRespawnRush(t *testing.T) {
+	t.Parallel()
+	const clients, each = 4, 40
+	s := newServer(t)
+	c := s.client()
+	pane := s.run(c, 80, 24, "true")
+	var rush, reading sync.WaitGroup
+	for range clients {
+		c := s.client()
+		rush.Go(func() {
+			for n := 0; n < each; {
+				switch _, err := try[obj](s, c, "pane.respawn", obj{"pane": pane, "argv": []string{"true"}}); code(err) {
+				case "":
+					n++
+				case "conflict.state": // the program of another one runs
+				default:
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	over := make(chan struct{})
+	for _, verb := range []string{"pane.get", "pane.capture", "pane.capture_since", "pane.search"} {
+		c, params := s.client(), obj{"pane": pane}
+		if verb == "pane.search" {
+			params["pattern"] = "nothing"
+		}
+		reading.Go(func() {
+			for {
+				if _, err := try[obj](s, c, verb, params); err != nil {
+					t.Errorf("%s: %v", verb, err)
+					return
+				}
+				select {
+				case <-over:
+					return
+				default:
+				}
+			}
+		})
+	}
+	rush.Wait()
+	close(over)
+	reading.Wait()
+	s.until(c, pane, "exited", exited)
+	n := 0
+	for _, line := range strings.Split(s.export(c, pane, "asciicast"), "\n") {
+		if strings.Contains(line, "respawned") {
+			n++
+		}
+	}
+	if n != clients*each {
+		t.Errorf("%d respawns in the log, %d were answered", n, clients*each)
+	}
+}
+
 // generation is a program that says which one it is, by what it writes, by its exit
 // code and in its argv.
 func generation(n int) []string {

@@ -25,7 +25,7 @@ func (s *Server) paneAttach(ctx context.Context, r *request) (result any, err er
 	if (p.Cols == 0) != (p.Rows == 0) {
 		return nil, &wire.Error{Code: "invalid_params.viewport", Message: "a viewport is cols and rows: give both or neither", Data: map[string]string{"param": "cols"}}
 	}
-	for {
+	for ctx.Err() == nil {
 		w, err := s.findPane(r)
 		if err != nil {
 			return nil, err
@@ -46,6 +46,7 @@ func (s *Server) paneAttach(ctx context.Context, r *request) (result any, err er
 			Window  int    `json:"window_bytes"`
 		}{r.id, p.Mode, w.state(), recorder.MaxBacklog, attach.Window}, err
 	}
+	return nil, ctx.Err()
 }
 
 // begin attaches, up to the answer.

@@ -14,7 +14,7 @@ func (s *Server) paneDelete(ctx context.Context, r *request) (any, error) {
 		return nil, store.ErrReadOnly
 	}
 	defer s.store.Relieve()() // on a full disk deleting has to go on
-	for {
+	for ctx.Err() == nil {
 		w, err := s.findPane(r)
 		if err == nil {
 			s.exitKnown(ctx, w)
@@ -31,6 +31,7 @@ func (s *Server) paneDelete(ctx context.Context, r *request) (any, error) {
 		}
 		return map[string]string{"pane": r.id}, err
 	}
+	return nil, ctx.Err()
 }
 
 // deletePane removes the pane of w, whose program has ended, and its window.

@@ -20,7 +20,7 @@ func (s *Server) paneRespawn(ctx context.Context, r *request) (any, error) {
 	if s.readOnly {
 		return nil, store.ErrReadOnly
 	}
-	for {
+	for ctx.Err() == nil {
 		w, err := s.findPane(r)
 		if err == nil {
 			s.exitKnown(ctx, w)
@@ -44,6 +44,7 @@ func (s *Server) paneRespawn(ctx context.Context, r *request) (any, error) {
 			Offset uint64 `json:"offset"`
 		}{r.id, offset}, err
 	}
+	return nil, ctx.Err()
 }
 
 // mayRespawn refuses a pane whose program runs, and one that was closed.
@@ -116,8 +117,7 @@ func (s *Server) respawn(ctx context.Context, w window, p windowParams) (offset 
 		s.watches.Add(1)
 		go s.watch(now)
 	})
-	// The record again, as it is now.
-	if e := s.registry.updateWindow(w.ID, func(w *window) { w.Pane.Next = nil }); e != nil {
+	if e := s.registry.concluded(w.ID, next); e != nil {
 		s.logger.Error("the record of a respawn is not on disk", "pane", w.Pane.ID, "err", e)
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {

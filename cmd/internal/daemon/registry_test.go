@@ -136,6 +136,55 @@ func TestLatestOnDisk(t *testing.T) {
 	}
 }
 
+// TestProposals: what becomes of a proposal does not touch the one behind it, which
+// whoever saw the program end may have made already.
+func TestProposals(t *testing.T) {
+	st, r := newTestRegistry(t)
+	s := r.newSession("")
+	if err := r.addProvisional(s); err != nil {
+		t.Fatal(err)
+	}
+	w := r.newWindow(s.ID, paneRecord{Argv: []string{"first"}})
+	if !r.addWindow(w) {
+		t.Fatal("the window is refused")
+	}
+	second, third := &program{Argv: []string{"second"}}, &program{Argv: []string{"third"}}
+	check := func(at, runs string, next *program) {
+		t.Helper()
+		known, _ := r.pane(w.Pane.ID)
+		for where, p := range map[string]paneRecord{"known": known.Pane, "on disk": onDisk[window](t, st, windowKey, w.ID).Pane} {
+			if p.Argv[0] != runs || (p.Next == nil) != (next == nil) || next != nil && p.Next.Argv[0] != next.Argv[0] {
+				t.Errorf("%s, %s: %+v", at, where, p)
+			}
+		}
+	}
+	if err := r.propose(w.ID, second); err != nil {
+		t.Fatal(err)
+	}
+	r.respawned(w.ID, nil, nil)
+	if err := r.propose(w.ID, third); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.concluded(w.ID, second); err != nil {
+		t.Fatal(err)
+	}
+	check("the second runs", "second", third)
+	if got := r.respawned(w.ID, nil, nil); got.Pane.Argv[0] != "third" {
+		t.Errorf("shown: %+v", got.Pane)
+	}
+	if err := r.concluded(w.ID, third); err != nil {
+		t.Fatal(err)
+	}
+	check("the third runs", "third", nil)
+	if err := r.propose(w.ID, second); err != nil { // it cannot be started
+		t.Fatal(err)
+	}
+	if err := r.concluded(w.ID, second); err != nil {
+		t.Fatal(err)
+	}
+	check("behind a failure", "third", nil)
+}
+
 // TestDropEmpty: a session in which a window is being made is not empty.
 func TestDropEmpty(t *testing.T) {
 	_, r := newTestRegistry(t)

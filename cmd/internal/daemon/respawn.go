@@ -90,6 +90,16 @@ func (r *registry) propose(id uint64, next *program) error {
 	return err
 }
 
+// concluded makes it durable what became of a proposal: the record as it is now. By then
+// somebody may have proposed what comes next, which stays.
+func (r *registry) concluded(id uint64, next *program) error {
+	return r.updateWindow(id, func(w *window) {
+		if w.Pane.Next == next {
+			w.Pane.Next = nil
+		}
+	})
+}
+
 // respawned shows that a pane runs what was proposed, and what it is read from. It
 // returns the window as it is then; making that durable is updateWindow's.
 func (r *registry) respawned(id uint64, live *recorder.Pane, a *archive) window {

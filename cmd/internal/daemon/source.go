@@ -25,7 +25,7 @@ var _ capture.Pane = source{}
 // source makes the pane of w readable.
 func (s *Server) source(ctx context.Context, w window) (source, error) {
 	p := source{registry: s.registry, pane: w.Pane.ID}
-	err := p.now(func(w window) (err error) {
+	err := p.now(ctx, func(w window) (err error) {
 		if w.live != nil {
 			p.log = w.live.Log()
 			return nil
@@ -37,7 +37,7 @@ func (s *Server) source(ctx context.Context, w window) (source, error) {
 }
 
 // now calls f with the pane as it is now, and again if a respawn came between.
-func (p source) now(f func(window) error) error {
+func (p source) now(ctx context.Context, f func(window) error) error {
 	for {
 		w, ok := p.registry.pane(p.pane)
 		if !ok {
@@ -46,12 +46,15 @@ func (p source) now(f func(window) error) error {
 		if err := f(w); !errors.Is(err, errRetired) {
 			return err
 		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
 }
 
 // View is capture.Pane's.
 func (p source) View(ctx context.Context, read func(t *replay.Terminal, closed bool)) error {
-	return p.now(func(w window) error {
+	return p.now(ctx, func(w window) error {
 		if w.live != nil {
 			if err := w.live.View(ctx, read); !errors.Is(err, recorder.ErrStopped) {
 				return err
@@ -63,7 +66,7 @@ func (p source) View(ctx context.Context, read func(t *replay.Terminal, closed b
 
 // Await is capture.Pane's: an archive writes no more.
 func (p source) Await(ctx context.Context, at store.Pos) error {
-	return p.now(func(w window) error {
+	return p.now(ctx, func(w window) error {
 		if w.live != nil {
 			return w.live.AwaitFrame(ctx, at)
 		}
@@ -74,7 +77,7 @@ func (p source) Await(ctx context.Context, at store.Pos) error {
 // Reached is capture.Pane's. Of an archive, and of a pane that is not followed any more,
 // it is the end of the log.
 func (p source) Reached(ctx context.Context) (offset uint64) {
-	p.now(func(w window) error {
+	p.now(ctx, func(w window) error {
 		if w.live != nil {
 			w.live.View(ctx, func(t *replay.Terminal, _ bool) { offset = t.Offset() })
 		}
