@@ -178,6 +178,28 @@ func TestImportDies(t *testing.T) {
 	}
 }
 
+// TestImportRevoked: the imports of a token that is revoked end with it, though their
+// client stays connected and calls nothing.
+func TestImportRevoked(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	owner := s.client()
+	c, _ := s.bearer(owner, "importer", "manage session:*")
+	session := call[struct{ Session string }](s, owner, "session.create", obj{}).Session
+	file := castFile(1000)
+	for range 4 {
+		call[imported](s, c, "pane.import", obj{"session": session, "data": file})
+	}
+	if _, err := try[imported](s, owner, "pane.import", obj{"session": session, "data": file}); code(err) != "limit.imports" {
+		t.Fatal(err)
+	}
+	call[obj](s, owner, "grant.revoke", obj{"name": "importer"})
+	s.awaitImports(owner)
+	if e := s.end(syscall.SIGTERM); e != nil {
+		t.Errorf("the daemon ends with %v", e)
+	}
+}
+
 // sessions lists them, each with the number of its windows.
 func (s *server) sessions(c *wire.Client) (windows []int) {
 	s.t.Helper()

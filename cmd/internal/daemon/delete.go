@@ -53,8 +53,9 @@ func (r *registry) noteNumbers() error {
 }
 
 // markDeleted makes it lasting that a window and its pane are deleted. Then nobody
-// finds them any more.
+// finds them any more. On a full disk there is space for that.
 func (r *registry) markDeleted(id uint64) error {
+	defer r.store.Relieve()()
 	if err := r.noteNumbers(); err != nil {
 		return err
 	}
@@ -71,23 +72,47 @@ func (r *registry) markDeleted(id uint64) error {
 	return nil
 }
 
-// erase takes away what is left of a deleted window.
-func (r *registry) erase(w window) error {
-	err := r.store.Remove(w.Pane.ID)
-	if err == nil || errors.Is(err, store.ErrNoLog) {
-		err = r.dropFleeting(w.Session)
+// remove takes away the log of a pane, if there is one, and then records. On a full disk
+// it uses what is kept for that. It ends with the disk's answer, or the store's end.
+func (r *registry) remove(pane uint64, keys ...string) error {
+	defer r.store.Relieve()()
+	err := r.store.Remove(pane)
+	if errors.Is(err, store.ErrNoLog) {
+		err = nil
 	}
-	if err == nil {
-		err = r.forget(w.ID)
+	for _, key := range keys {
+		if err == nil {
+			err = r.store.Delete(key)
+		}
 	}
 	return err
 }
 
-// eraseDeleted does so for those that an earlier daemon did not get to.
-func (r *registry) eraseDeleted() (err error) {
-	for _, w := range r.deleted {
-		err = errors.Join(err, r.erase(*w))
+// leave takes a deleted window, which nobody finds any more, out of its session, and that
+// away if it goes with it. It returns the keys of the records that are left.
+func (r *registry) leave(w window) (keys []string) {
+	if r.dropFleeting(w.Session) {
+		keys = append(keys, recordKey(sessionKey, w.Session))
 	}
-	r.deleted = nil
-	return err
+	return append(keys, recordKey(windowKey, w.ID))
+}
+
+// sweep removes what is left of a pane that nobody sees. Nobody waits for it: what it does
+// not get done, the next daemon does.
+func (s *Server) sweep(pane uint64, keys ...string) {
+	if err := s.registry.remove(pane, keys...); err != nil && !errors.Is(err, store.ErrClosed) {
+		s.logger.Error("what is left of a deleted pane, or of an import, stays for now", "pane", pane, "err", err)
+	}
+}
+
+// sweepDeleted has what earlier daemons left of deleted panes removed, of which nobody
+// sees anything.
+func (s *Server) sweepDeleted() {
+	if s.readOnly {
+		return
+	}
+	for _, w := range s.registry.deleted {
+		go s.sweep(w.Pane.ID, s.registry.leave(*w)...)
+	}
+	s.registry.deleted = nil
 }

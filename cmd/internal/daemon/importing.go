@@ -19,11 +19,15 @@ import (
 // to behind the record, tells the next daemon of a log that came to nothing.
 const importPrefix = "import/"
 
-// maxImports is how many imports may be under way: each has a Terminal, and the
-// beginning of a line of at most 16 MiB.
-const maxImports = 4
+const (
+	// maxImports is how many imports may be under way: each has a Terminal, and the
+	// beginning of a line of at most 16 MiB.
+	maxImports = 4
+	// importPause is how long nothing may come for an import.
+	importPause = 10 * time.Minute
+)
 
-func importKey(pane uint64) string { return fmt.Sprintf("%s%d", importPrefix, pane) }
+func importKey(pane uint64) string { return recordKey(importPrefix, pane) }
 
 // importNote is what is kept of an import that is under way.
 type importNote struct {
@@ -42,8 +46,10 @@ type importing struct {
 	gone       context.Context // ends with the connection
 	scrollback int
 	retain     uint64
+	came       chan struct{} // something came for it; one slot
+	done       chan struct{} // closed by over
 
-	turn chan struct{} // holds one: whoever took it owns what follows
+	turn turn // whoever took it owns what follows
 
 	ctx    context.Context // of the call that feeds the reader
 	reader capture.CastReader
@@ -52,28 +58,32 @@ type importing struct {
 	wall   int64            // when it began, ns since the Unix epoch
 	last   int64            // time of the last event, ns since then
 	kept   bool             // its session, which was provisional, is on disk
-	ended  bool             // it is a pane, or came to nothing
+	ended  error            // what is told of it once it is a pane, or came to nothing
 }
 
 // imports are those of a daemon.
 type imports struct {
-	mu   sync.Mutex
-	next int
-	all  map[string]*importing
+	mu       sync.Mutex
+	next     int
+	underWay int
+	all      map[string]*importing // those that are, and those that came to nothing in a pause
 }
 
 func newImports() *imports { return &imports{all: make(map[string]*importing)} }
 
-// add numbers an import, unless there are too many.
-func (all *imports) add(i *importing) bool {
+// begin numbers an import, unless too many are under way. life is its caller's.
+func (all *imports) begin(i *importing, life context.Context) bool {
+	i.turn, i.came, i.done = newTurn(), make(chan struct{}, 1), make(chan struct{})
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if len(all.all) >= maxImports {
+	if all.underWay >= maxImports {
 		return false
 	}
 	i.id = fmt.Sprintf("i%d", all.next)
 	all.next++
+	all.underWay++
 	all.all[i.id] = i
+	go i.watch(life)
 	return true
 }
 
@@ -88,9 +98,46 @@ func (all *imports) find(id string, session uint64, gone context.Context) (*impo
 	return i, nil
 }
 
-var noImport = &wire.Error{Code: "not_found.import", Message: "no such import is under way on this connection: begin again"}
+func (all *imports) forget(i *importing) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	delete(all.all, i.id)
+}
 
-// with runs f as the owner of i.
+var (
+	noImport = &wire.Error{Code: "not_found.import", Message: "no such import is under way on this connection: begin again"}
+	noPiece  = &wire.Error{
+		Code: "timeout.import", Message: fmt.Sprintf("nothing came for the import for %d minutes, so it was dropped: begin again, with a file that is there as a whole", importPause/time.Minute),
+		Data: map[string]int{"minutes": int(importPause / time.Minute)},
+	}
+)
+
+// watch drops the import when its connection ends, or its caller's token, or when nothing
+// has come for it for importPause; of which its client is told, as long as there is one.
+// It ends with the import, or with that; nobody waits for it.
+func (i *importing) watch(life context.Context) {
+	defer i.server.imports.forget(i)
+	pause := time.NewTimer(importPause)
+	defer pause.Stop()
+	for {
+		select {
+		case <-i.came:
+			pause.Reset(importPause)
+			continue
+		case <-i.done:
+		case <-i.gone.Done():
+			i.abandon(noImport)
+		case <-life.Done():
+			i.abandon(noImport)
+		case <-pause.C:
+			i.abandon(noPiece)
+			<-i.gone.Done()
+		}
+		return
+	}
+}
+
+// with runs f as the owner of i, which something came for.
 func (i *importing) with(ctx context.Context, f func() error) error {
 	select {
 	case <-i.turn:
@@ -98,61 +145,51 @@ func (i *importing) with(ctx context.Context, f func() error) error {
 		return ctx.Err()
 	}
 	defer func() { i.turn <- struct{}{} }()
-	if i.ended {
-		return noImport
+	if i.ended != nil {
+		return i.ended
 	}
+	defer func() {
+		select {
+		case i.came <- struct{}{}:
+		default:
+		}
+	}()
 	return f()
 }
 
-// over ends the import: it holds no place any more. Its owner calls it.
-func (i *importing) over() {
-	i.ended = true
+// over ends the import: it holds no place any more, and why is told of it. Its owner
+// calls it.
+func (i *importing) over(why error) {
+	i.ended = why
+	close(i.done)
 	all := i.server.imports
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	delete(all.all, i.id)
+	all.underWay--
 }
 
-// abandon drops an import whose connection has ended. What it does not get done
+// abandon drops an import that nothing comes for any more. What it does not get done
 // before the daemon ends, the next one does.
-func (i *importing) abandon() {
+func (i *importing) abandon(why error) {
 	<-i.turn
 	defer func() { i.turn <- struct{}{} }()
-	if !i.ended {
-		i.drop()
+	if i.ended == nil {
+		i.drop(why)
 	}
 }
 
 // drop ends the import, and has what there is of it removed. Its owner calls it.
-func (i *importing) drop() {
-	i.over()
+func (i *importing) drop(why error) {
+	i.over(why)
+	i.reader, i.record = capture.CastReader{}, nil
 	if i.window.events == nil { // there is no log yet
 		return
 	}
-	n := importNote{Pane: i.window.Pane.ID}
+	keys := []string{recordKey(windowKey, i.window.ID)}
 	if i.kept && i.server.registry.dropEmpty(i.session) {
-		n.Session = &i.session
+		keys = append(keys, recordKey(sessionKey, i.session))
 	}
-	go i.server.removeImport(n)
-}
-
-// removeImport removes what there is of an import, and then the note of it. It ends with the
-// disk's answer, or the store's end, and nobody waits for it: what it does not get done,
-// the next daemon does.
-func (s *Server) removeImport(n importNote) {
-	err := s.store.Remove(n.Pane)
-	if errors.Is(err, store.ErrNoLog) {
-		err = nil
-	}
-	if err == nil && n.Session != nil {
-		err = s.store.Delete(fmt.Sprintf("%s%d", sessionKey, *n.Session))
-	}
-	if err == nil {
-		err = s.store.Delete(importKey(n.Pane))
-	}
-	if err != nil && !errors.Is(err, store.ErrClosed) {
-		s.logger.Error("what an import left is still there", "pane", n.Pane, "err", err)
-	}
+	go i.server.sweep(i.window.Pane.ID, append(keys, importKey(i.window.Pane.ID))...)
 }
 
 // sweepImports has what the imports of earlier daemons left removed, before anybody
@@ -164,21 +201,21 @@ func (s *Server) sweepImports() error {
 	return readRecords(s.store, importPrefix, func(err error) {
 		s.logger.Error("damaged: what an import left may stay", "err", err)
 	}, func(n *importNote) {
-		_, err := s.store.Get(fmt.Sprintf("%s%d", windowKey, n.Window))
+		_, err := s.store.Get(recordKey(windowKey, n.Window))
 		switch {
 		case errors.Is(err, store.ErrNoRecord):
-			if n.Session != nil && !s.registry.dropEmpty(*n.Session) {
-				n.Session = nil
+			var keys []string
+			if n.Session != nil && s.registry.dropEmpty(*n.Session) {
+				keys = append(keys, recordKey(sessionKey, *n.Session))
 			}
-			go s.removeImport(*n)
+			go s.sweep(n.Pane, append(keys, importKey(n.Pane))...)
 		case err == nil:
 			go s.forgetImport(n.Pane)
 		}
 	})
 }
 
-// forgetImport removes the note of an import that is a pane. It ends as removeImport
-// does.
+// forgetImport removes the note of an import that is a pane. It ends as sweep does.
 func (s *Server) forgetImport(pane uint64) {
 	if err := s.store.Delete(importKey(pane)); err != nil && !errors.Is(err, store.ErrClosed) {
 		s.logger.Error("the note of an import is still there", "pane", pane, "err", err)
@@ -190,8 +227,8 @@ func (s *Server) forgetImport(pane uint64) {
 func (i *importing) take(ctx context.Context, data []byte, end bool) error {
 	taken := false
 	defer func() {
-		if !taken && !i.ended {
-			i.drop()
+		if !taken && i.ended == nil {
+			i.drop(noImport)
 		}
 	}()
 	err := i.feed(ctx, data, end)
@@ -226,11 +263,11 @@ func (i *importing) head(h capture.CastHead) error {
 	if err := s.registry.putRecord(importKey(w.Pane.ID), note); err != nil {
 		return err
 	}
-	i.window = w // from here on there is something to remove
-	log, err := s.store.Create(w.Pane.ID)
+	log, err := s.createLog(w.Pane.ID, importKey(w.Pane.ID))
 	if err != nil {
 		return err
 	}
+	i.window = w // from here on there is something to remove
 	i.record, err = recorder.NewImport(log, h.Cols, h.Rows, i.scrollback, i.retain, i.time(0))
 	return err
 }

@@ -13,7 +13,6 @@ func (s *Server) paneDelete(ctx context.Context, r *request) (any, error) {
 	if s.readOnly {
 		return nil, store.ErrReadOnly
 	}
-	defer s.store.Relieve()() // on a full disk deleting has to go on
 	for ctx.Err() == nil {
 		w, err := s.findPane(r)
 		if err == nil {
@@ -68,10 +67,7 @@ func (s *Server) deletePane(ctx context.Context, w window) error {
 // erase takes away what is left of a deleted pane. On a full disk that may have to wait
 // for space, and goes on behind the answer.
 func (s *Server) erase(w window) error {
-	err := patiently(func() error {
-		defer s.store.Relieve()()
-		return s.registry.erase(w)
-	})
+	err := s.abandon(w.Pane.ID, s.registry.leave(w)...)
 	if errors.Is(err, errNoStorage) {
 		s.logger.Warn("a pane is deleted; its recording goes once the disk has some space for that", "pane", w.Pane.ID)
 		return nil

@@ -105,9 +105,10 @@ func (i *importing) finish() error {
 	w.archive = s.archives.open(w.Pane, false)
 	w.events.created(&w)
 	if !s.registry.addWindow(w) {
-		return errors.Join(notFound(manifest.Session, formatID(manifest.Session, w.Session)), s.registry.forget(w.ID))
+		err := patiently(func() error { return s.registry.forget(w.ID) })
+		return errors.Join(notFound(manifest.Session, formatID(manifest.Session, w.Session)), err)
 	}
-	i.over()
+	i.over(noImport)
 	w.events.show()
 	w.events.tell(evArchived, w.Created, eventData{})
 	// As long as the note is there, the next daemon finds the window, and leaves it.
@@ -117,15 +118,13 @@ func (i *importing) finish() error {
 
 // beginImport makes an import of the connection of r.
 func (s *Server) beginImport(r *request, in session, scrollback int, retain uint64) (*importing, error) {
-	i := &importing{server: s, session: in.ID, gone: r.Gone(), scrollback: scrollback, retain: retain, turn: make(chan struct{}, 1)}
+	i := &importing{server: s, session: in.ID, gone: r.Gone(), scrollback: scrollback, retain: retain}
 	i.reader = capture.CastReader{Head: i.head, Event: i.event, Wall: time.Now().UnixNano()}
-	i.turn <- struct{}{}
-	if !s.imports.add(i) {
+	if !s.imports.begin(i, r.caller.Life()) {
 		return nil, &wire.Error{
 			Code: "limit.imports", Message: fmt.Sprintf("%d imports are under way already: wait until one has ended", maxImports),
 			Data: map[string]int{"imports": maxImports},
 		}
 	}
-	context.AfterFunc(i.gone, i.abandon)
 	return i, nil
 }

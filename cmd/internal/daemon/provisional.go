@@ -1,9 +1,6 @@
 package daemon
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // A provisional session is in no list, on no disk and in no event. It becomes a session
 // when the first window comes into it; until then it goes with the connection that made
@@ -100,19 +97,16 @@ func (r *registry) dropEmptyLocked(id uint64) bool {
 }
 
 // dropFleeting removes a session that was provisional, if it has no window any more and
-// gets none.
-func (r *registry) dropFleeting(id uint64) error {
+// gets none, and says whether it did; its record stays.
+func (r *registry) dropFleeting(id uint64) bool {
 	var gone *session
 	r.locked(func() {
 		if s := r.sessions[id]; s != nil && s.Fleeting && !s.provisional && r.dropEmptyLocked(id) {
 			gone = s
 		}
 	})
-	if gone == nil {
-		return nil
-	}
-	if gone.Killed == nil {
+	if gone != nil && gone.Killed == nil {
 		r.hub.publish(newEvent(gone.object(), evClosed, time.Now(), eventData{}))
 	}
-	return r.store.Delete(fmt.Sprintf("%s%d", sessionKey, id))
+	return gone != nil
 }

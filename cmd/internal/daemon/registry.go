@@ -23,6 +23,9 @@ const (
 	windowKey  = "window/"
 )
 
+// recordKey is the key of the record of an object, or of another one, under prefix.
+func recordKey(prefix string, id uint64) string { return fmt.Sprintf("%s%d", prefix, id) }
+
 // session is the record of a session.
 type session struct {
 	ID      uint64     `json:"id"`
@@ -225,7 +228,7 @@ const putPatience = 10 * time.Second
 // put makes a record durable that nobody else knows yet. On a disk that takes nothing
 // it gives up after a while; the record may still get there.
 func (r *registry) put(key string, id uint64, record any) error {
-	return r.putRecord(fmt.Sprintf("%s%d", key, id), record)
+	return r.putRecord(recordKey(key, id), record)
 }
 
 func (r *registry) putRecord(key string, record any) error {
@@ -316,7 +319,7 @@ func (r *registry) newWindow(sessionID uint64, pane paneRecord) window {
 
 // forget removes the record of a window that came to nothing.
 func (r *registry) forget(id uint64) error {
-	return r.store.Delete(fmt.Sprintf("%s%d", windowKey, id))
+	return r.store.Delete(recordKey(windowKey, id))
 }
 
 // addWindow makes a window known, unless its session was killed meanwhile.
@@ -401,7 +404,7 @@ func (r *registry) updateSession(id uint64, change func(*session)) error {
 }
 
 func (r *registry) persistSession(s *session) error {
-	return r.putWhen(s.turn, fmt.Sprintf("%s%d", sessionKey, s.ID), func() any {
+	return r.putWhen(s.turn, recordKey(sessionKey, s.ID), func() any {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return *s
@@ -421,7 +424,7 @@ func (r *registry) updateWindow(id uint64, change func(*window)) error {
 	if w == nil { // deleted: there is nothing to change
 		return nil
 	}
-	return r.putWhen(its, fmt.Sprintf("%s%d", windowKey, id), func() any {
+	return r.putWhen(its, recordKey(windowKey, id), func() any {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return w.record()

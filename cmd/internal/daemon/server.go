@@ -143,11 +143,7 @@ func (s *Server) serve(ctx context.Context, c Config, ready func()) (err error) 
 	if err := s.sweepImports(); err != nil {
 		return err
 	}
-	if !s.readOnly {
-		if err := s.registry.eraseDeleted(); err != nil {
-			s.logger.Error("what is left of a deleted pane stays for now", "err", err)
-		}
-	}
+	s.sweepDeleted()
 	for _, w := range s.registry.allWindows() {
 		s.registry.setArchive(w.ID, s.archives.open(w.Pane, true))
 	}

@@ -87,7 +87,8 @@ func (s *Server) start(ctx context.Context, in session, p *windowParams) (w wind
 	if err := s.registry.put(windowKey, w.ID, w); err != nil {
 		return w, err
 	}
-	log, err := s.createLog(w)
+	record := recordKey(windowKey, w.ID)
+	log, err := s.createLog(w.Pane.ID, record)
 	if err != nil {
 		return w, err
 	}
@@ -100,13 +101,13 @@ func (s *Server) start(ctx context.Context, in session, p *windowParams) (w wind
 		})
 	})
 	if err != nil {
-		return w, errors.Join(err, s.abandon(w))
+		return w, errors.Join(err, s.abandon(w.Pane.ID, record))
 	}
 	w.archive = s.archives.open(w.Pane, false)
 	if !s.registry.addWindow(w) {
 		w.live.HangUp(ctx)
 		w.live.Stop()
-		return w, errors.Join(notFound(manifest.Session, formatID(manifest.Session, in.ID)), s.abandon(w))
+		return w, errors.Join(notFound(manifest.Session, formatID(manifest.Session, in.ID)), s.abandon(w.Pane.ID, record))
 	}
 	w.events.show()
 	watched = true
@@ -115,12 +116,12 @@ func (s *Server) start(ctx context.Context, in session, p *windowParams) (w wind
 	return w, s.firstSync(ctx, log)
 }
 
-// createLog makes the log of a new pane. When it fails, there is nothing left of the
-// pane, or will not be once the disk takes something.
-func (s *Server) createLog(w window) (*store.Log, error) {
+// createLog makes the log of a new pane, which has records. When it fails, there is nothing
+// left of the pane, or will not be once the disk takes something.
+func (s *Server) createLog(pane uint64, records ...string) (*store.Log, error) {
 	made := make(chan *store.Log, 1)
 	err := patiently(func() error {
-		log, err := s.store.Create(w.Pane.ID)
+		log, err := s.store.Create(pane)
 		made <- log
 		return err
 	})
@@ -130,7 +131,7 @@ func (s *Server) createLog(w window) (*store.Log, error) {
 	gone := make(chan error, 1)
 	go func() { // ends with the store at the latest
 		<-made
-		gone <- s.abandon(w)
+		gone <- s.abandon(pane, records...)
 	}()
 	if !errors.Is(err, errNoStorage) {
 		err = errors.Join(err, <-gone)
@@ -138,15 +139,9 @@ func (s *Server) createLog(w window) (*store.Log, error) {
 	return nil, err
 }
 
-// abandon takes away what there is of a pane that came to nothing.
-func (s *Server) abandon(w window) error {
-	return patiently(func() error {
-		err := s.store.Remove(w.Pane.ID)
-		if errors.Is(err, store.ErrNoLog) {
-			err = nil
-		}
-		return errors.Join(err, s.registry.forget(w.ID))
-	})
+// abandon is the registry's remove, for which it waits as long as for a record.
+func (s *Server) abandon(pane uint64, keys ...string) error {
+	return patiently(func() error { return s.registry.remove(pane, keys...) })
 }
 
 // firstSync waits until the beginning of a log is durable. If the disk has become full

@@ -3,7 +3,7 @@ package manifest
 var paneImport = Verb{
 	Name: "pane.import", Summary: "Make an archive of another recorder's asciicast (version 2 or 3), which comes in pieces",
 	Right: Manage, On: Session, Effect: Adds,
-	Notes: `The first call answers import, which the calls behind it pass; the last one says end, and answers the pane. "looptape import FILE" does it all. Until then nobody sees anything of it, and nothing stays if the connection, the daemon or the file fails: at most four are under way on all connections. Times, sizes, markers and the exit are those of the file; without a timestamp in its header it begins now. What was typed (events of kind i) is left out. Only the newest retain bytes of a long recording are kept. The pane is read like any archive; it runs nothing unless pane.respawn is given an argv.`,
+	Notes: `The first call answers import, which the calls behind it pass; the last one says end, and answers the pane. "looptape import FILE" does it all. Until then nobody sees anything of it, and nothing stays if the connection, the token, the daemon or the file fails, or if nothing comes for ten minutes: at most four are under way on all connections. Times, sizes, markers and the exit are those of the file; without a timestamp in its header it begins now. What was typed (events of kind i) is left out. Only the newest retain bytes of a long recording are kept. The pane is read like any archive; it runs nothing unless pane.respawn is given an argv.`,
 	Params: []Param{
 		sessionParam("Session that the pane is to belong to"),
 		{Name: "import", Summary: "What the first call answered; absent in that", Type: String},
@@ -24,6 +24,7 @@ var paneImport = Verb{
 	Failures: []Failure{noSession,
 		{Code: "invalid_params.cast", When: "the file is no asciicast, or has a value that cannot be; data.line says in which line"},
 		{Code: "not_found.import", When: "no such import is under way on this connection and for this session"},
+		{Code: "timeout.import", When: "nothing came for it for ten minutes, so that it was dropped; begin again"},
 		{Code: "limit.imports", When: "four are under way already"},
 		{Code: "unavailable.storage", When: "the disk takes nothing"},
 	},
