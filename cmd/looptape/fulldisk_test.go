@@ -2,6 +2,8 @@ package main_test
 
 import (
 	"bytes"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -88,20 +90,7 @@ func TestFullDisk(t *testing.T) {
 		s.until(c, pane, "writing", func(i paneInfo) bool { return i.Durable > 1<<16 })
 	}
 	fill := fillUp(t, disk)
-	look := func() health { return call[health](s, c, "doctor", obj{}) }
-	await := func(what string, ok func(health) bool) health {
-		t.Helper()
-		for deadline := time.Now().Add(2 * patience); ; time.Sleep(50 * time.Millisecond) {
-			h := look()
-			if ok(h) {
-				return h
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("not %s: %+v\n%s", what, h, s.log)
-			}
-		}
-	}
-	full := await("unrecorded", func(h health) bool {
+	full := s.untilHealth(c, "unrecorded", func(h health) bool {
 		return h.Panes[0].NotRecorded != nil && h.Panes[1].NotRecorded != nil && h.Panes[2].NotRecorded != nil
 	})
 	if full.Store.State != "full" || full.Store.Full == "" {
@@ -123,7 +112,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Remove(fill); err != nil {
 		t.Fatal(err)
 	}
-	await("recording again", func(h health) bool {
+	well := s.untilHealth(c, "recording again", func(h health) bool {
 		for i, p := range h.Panes {
 			if p.NotRecorded != nil || p.Gaps == 0 || p.Durable <= *full.Panes[i].NotRecorded+1<<16 {
 				return false
@@ -131,7 +120,6 @@ func TestFullDisk(t *testing.T) {
 		}
 		return h.Store.State == "ok"
 	})
-	well := look()
 	if text := strings.Join(well.Advice, "\n"); strings.Contains(text, "full") || strings.Contains(text, "Nothing is recorded") {
 		t.Errorf("when it records again doctor says %q", text)
 	}
@@ -178,24 +166,11 @@ func deleteOnFullDisk(t *testing.T, writers int) {
 	s.start()
 	t.Cleanup(func() { s.end(syscall.SIGKILL) })
 	c := s.client()
-	look := func() health { return call[health](s, c, "doctor", obj{}) }
-	until := func(what string, ok func(health) bool) {
-		t.Helper()
-		for deadline := time.Now().Add(2 * patience); ; time.Sleep(50 * time.Millisecond) {
-			h := look()
-			if ok(h) {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("not %s: %+v\n%s", what, h, s.log)
-			}
-		}
-	}
 	var panes []string
 	for range writers {
 		panes = append(panes, s.run(c, 80, 24, "sh", "-c", "head -c 30000000 /dev/urandom | base64; sleep 1000"))
 	}
-	until("unrecorded", func(h health) bool {
+	full := s.untilHealth(c, "unrecorded", func(h health) bool {
 		for _, p := range h.Panes {
 			if p.NotRecorded == nil {
 				return false
@@ -203,7 +178,6 @@ func deleteOnFullDisk(t *testing.T, writers int) {
 		}
 		return true
 	})
-	full := look()
 	if text := strings.Join(full.Advice, "\n"); full.Store.State != "full" || !strings.Contains(text, "until 12.0 MiB are free there (now it is ") {
 		t.Errorf("on a full disk: %+v", full)
 	}
@@ -227,7 +201,7 @@ func deleteOnFullDisk(t *testing.T, writers int) {
 			}
 		}
 	}
-	until("ok without the panes", func(h health) bool { return h.Store.State == "ok" && len(h.Panes) == 0 })
+	s.untilHealth(c, "ok without the panes", func(h health) bool { return h.Store.State == "ok" && len(h.Panes) == 0 })
 	next := s.run(c, 80, 24, "sh", "-c", "echo hi; sleep 1000")
 	s.until(c, next, "recorded", func(i paneInfo) bool { return i.Durable == 4 })
 	s.end(syscall.SIGKILL)
@@ -236,6 +210,51 @@ func deleteOnFullDisk(t *testing.T, writers int) {
 	for _, pane := range panes {
 		if _, err := try[paneInfo](s, c, "pane.get", obj{"pane": pane}); err == nil {
 			t.Errorf("after a crash the pane %s is there again", pane)
+		}
+	}
+}
+
+// TestImportOnFullDisk: an import that fills the disk, and comes to nothing, leaves it
+// as it was.
+func TestImportOnFullDisk(t *testing.T) {
+	t.Parallel()
+	s := &server{t: t, ctx: t.Context(), dir: filepath.Join(smallDisk(t, "24m"), "s")}
+	s.start()
+	t.Cleanup(func() { s.end(syscall.SIGKILL) })
+	c, importer := s.client(), s.client()
+	params := obj{"session": call[struct{ Session string }](s, importer, "session.create", obj{"provisional": true}).Session}
+	params["data"] = []byte(`{"version":2,"width":80,"height":24}` + "\n")
+	params["import"] = call[imported](s, importer, "pane.import", params).Import
+	went := make(chan struct{})
+	go func() { // until the disk takes no more, or the client has gone
+		defer close(went)
+		for {
+			noise := make([]byte, 60<<10)
+			rand.Read(noise)
+			params["data"] = fmt.Appendf(nil, "[0, \"o\", %q]\n", base64.StdEncoding.EncodeToString(noise))
+			if _, err := try[imported](s, importer, "pane.import", params); err != nil {
+				return
+			}
+		}
+	}()
+	s.untilHealth(c, "full", func(h health) bool { return h.Store.State == "full" })
+	importer.Close()
+	<-went
+	s.untilHealth(c, "ok", func(h health) bool { return h.Store.State == "ok" })
+	pane := s.run(c, 80, 24, "sh", "-c", "echo hi; sleep 1000")
+	s.until(c, pane, "recorded", func(i paneInfo) bool { return i.Durable == 4 })
+}
+
+// untilHealth polls doctor until ok.
+func (s *server) untilHealth(c *wire.Client, what string, ok func(health) bool) health {
+	s.t.Helper()
+	for deadline := time.Now().Add(2 * patience); ; time.Sleep(50 * time.Millisecond) {
+		h := call[health](s, c, "doctor", obj{})
+		if ok(h) {
+			return h
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("not %s: %+v\n%s", what, h, s.log)
 		}
 	}
 }

@@ -87,17 +87,21 @@ func Serve(ctx context.Context, c Config, ready func()) error {
 	if err != nil {
 		return err
 	}
+	err = newServer(c, limits, st, readOnly).serve(ctx, c, ready)
+	return errors.Join(err, st.Close())
+}
+
+// newServer is a daemon that has opened its store.
+func newServer(c Config, limits limits, st *store.Store, readOnly bool) *Server {
 	born := time.Now().UTC()
 	s := &Server{
 		dir: c.Dir, logger: c.Logger, born: born, store: st, readOnly: readOnly,
 		limits: limits, starts: make(chan struct{}, limits.starts),
-		hub: newHub(born), tallies: newTallies(), config: c,
+		hub: newHub(born), tallies: newTallies(), config: c, imports: newImports(),
 	}
 	s.archives = newArchives(st, readOnly, s.lost)
-	s.imports = newImports()
 	s.life, s.endLife = context.WithCancel(context.Background())
-	err = s.serve(ctx, c, ready)
-	return errors.Join(err, st.Close())
+	return s
 }
 
 // openStore opens the store, on a full disk for reading only if it can.
