@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 )
@@ -28,16 +27,12 @@ func awaitQuit() {
 // endedBy is how a command ends that was told to by a signal, once it has cleaned up.
 func endedBy(sig os.Signal) exitCode { return exitCode(128 + int(sig.(syscall.Signal))) }
 
-// heeded are the signals without those that this process was started to ignore: SIGHUP
-// by nohup, SIGINT in the background of a script.
-func heeded(signals ...os.Signal) []os.Signal { return slices.DeleteFunc(signals, signal.Ignored) }
-
 // untilSignal runs f until it returns or a signal comes that is to end the command: the
 // error is the command's exitCode then, and ctx ends. If f does not notice that, as it reads
 // a file that gives nothing or writes to one that takes nothing, it is left behind.
 func untilSignal(ctx context.Context, f func(context.Context) error) error {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, heeded(syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)...)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
 	signal.Stop(quits)
 	defer signal.Stop(signals)
 	defer signal.Notify(quits, syscall.SIGQUIT)

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -60,6 +61,10 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd.Flags().Var(&sync, "sync", "when recordings are synced to the disk: always, or at the latest every D (10ms to 1m), which kill -9 survives, but a power cut costs what came meanwhile")
 	return cmd
 }
+
+// heeded are the signals without those that this process was started to ignore: SIGHUP
+// by nohup, SIGINT in the background of a script.
+func heeded(signals ...os.Signal) []os.Signal { return slices.DeleteFunc(signals, signal.Ignored) }
 
 // size is a flag that holds a number of bytes, as 512M or 4G.
 type size uint64
