@@ -3,6 +3,7 @@ package main_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -126,6 +127,72 @@ func TestEndFollow(t *testing.T) {
 				t.Errorf("exit code %d: %s", code, &cmd.stderr)
 			}
 			s.until(c, "p0", "running", func(p paneInfo) bool { return p.State == "running" })
+		})
+	}
+}
+
+// unreadTerminal is a terminal in front of which nobody sits.
+func unreadTerminal(t *testing.T) *os.File {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { master.Close() })
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { terminal.Close() })
+	return terminal
+}
+
+// TestEndAttach: a signal ends looptape attach on a terminal that takes nothing, and
+// leaves that as it was.
+func TestEndAttach(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	pane := s.run(s.client(), 80, 24, "sleep", "1000")
+	for _, sig := range append(endings, syscall.SIGHUP) {
+		t.Run(unix.SignalName(sig), func(t *testing.T) {
+			t.Parallel()
+			terminal := unreadTerminal(t)
+			mode := func() unix.Termios {
+				m, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return *m
+			}
+			before := mode()
+			raw := before // what takes nothing in this mode takes nothing in any
+			raw.Oflag &^= unix.OPOST
+			if err := unix.IoctlSetTermios(int(terminal.Fd()), unix.TCSETS, &raw); err != nil {
+				t.Fatal(err)
+			}
+			fill(t, terminal)
+			if err := unix.IoctlSetTermios(int(terminal.Fd()), unix.TCSETS, &before); err != nil {
+				t.Fatal(err)
+			}
+			cmd := s.command(terminal, terminal, "attach", pane)
+			for deadline := time.Now().Add(patience); mode() == before; time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("it does not begin")
+				}
+			}
+			if code := cmd.end(t, sig); code != 128+int(sig) || !strings.Contains(cmd.stderr.String(), "it goes on") {
+				t.Errorf("exit code %d: %s", code, &cmd.stderr)
+			}
+			if mode() != before {
+				t.Error("the terminal stays raw")
+			}
 		})
 	}
 }

@@ -11,14 +11,9 @@ import (
 	"looptape/cmd/internal/wire"
 )
 
-// fullPipe is a pipe that takes nothing more.
-func fullPipe(t *testing.T) (r, w *os.File) {
+// fill writes to a pipe or a terminal until it takes nothing more.
+func fill(t *testing.T, w *os.File) {
 	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close(); w.Close() })
 	fd := int(w.Fd())
 	if err := unix.SetNonblock(fd, true); err != nil {
 		t.Fatal(err)
@@ -31,7 +26,6 @@ func fullPipe(t *testing.T) (r, w *os.File) {
 	if err := unix.SetNonblock(fd, false); err != nil {
 		t.Fatal(err)
 	}
-	return r, w
 }
 
 // endOf waits for the end of a pane's program, and returns the signal that it ended by.
@@ -45,21 +39,17 @@ func (s *server) endOf(c *wire.Client, pane string) string {
 // ends as any other.
 func TestStderr(t *testing.T) {
 	t.Parallel()
-	for name, stderr := range map[string]func(t *testing.T) *os.File{
-		"full": func(t *testing.T) *os.File {
-			_, w := fullPipe(t)
-			return w
-		},
-		"gone": func(t *testing.T) *os.File {
-			r, w := fullPipe(t)
-			r.Close()
-			return w
-		},
+	for name, close := range map[string]func(r *os.File){
+		"full": func(*os.File) {},
+		"gone": func(r *os.File) { r.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newIdle(t)
-			s.stderr = stderr(t)
+			r, w := pipe(t)
+			fill(t, w)
+			close(r)
+			s.stderr = w
 			s.start()
 			daemon := s.cmd.Process
 			overdue := time.AfterFunc(patience, func() { daemon.Kill() }) // it could not say where it hangs

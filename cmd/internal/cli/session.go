@@ -27,8 +27,6 @@ const (
 	framePause = 10 * time.Millisecond
 	// notePause is how long a note is shown.
 	notePause = 3 * time.Second
-	// tidyPatience is how long a terminal may take for the last bytes.
-	tidyPatience = time.Second
 )
 
 // session is an attachment on the terminal of this process.
@@ -52,6 +50,7 @@ type session struct {
 
 	drawing sync.Mutex // held while the terminal is written to; guards what follows
 	mirror  mirror.Mirror
+	entered bool // the terminal is to be left again
 	asleep  bool // the terminal is somebody else's until SIGCONT
 }
 
@@ -77,8 +76,11 @@ func newSession(c *attach.Client, pane string, read, fixed bool) *session {
 
 // run shows the pane until the end. The terminal is then as it was before.
 func (s *session) run() (end, error) {
+	ends := make(chan os.Signal, 1)
+	signal.Notify(ends, unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT)
+	defer signal.Stop(ends)
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, unix.SIGWINCH, unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGCONT)
+	signal.Notify(signals, unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT)
 	defer signal.Stop(signals)
 	signal.Stop(quits)
 	defer signal.Notify(quits, unix.SIGQUIT)
@@ -87,7 +89,6 @@ func (s *session) run() (end, error) {
 		return end{}, fmt.Errorf("set up the terminal: %w", err)
 	}
 	defer s.restore()
-	io.WriteString(os.Stdout, mirror.Enter)
 	if s.read {
 		s.say(fmt.Sprintf("reading %s; to leave press Ctrl-\\ and then d, or q", s.pane))
 	} else {
@@ -96,13 +97,24 @@ func (s *session) run() (end, error) {
 	go s.receive()
 	go s.typeKeys()
 	go s.draw()
+	go s.obey(signals)
+	select {
+	case sig := <-ends:
+		return end{signal: sig.(syscall.Signal)}, nil
+	case e := <-s.over:
+		if e.detached {
+			s.client.Detach()
+		}
+		return e, e.err
+	}
+}
+
+// obey does what the terminal and its shell ask for. It ends when s.stop is closed;
+// restore waits for it by taking s.drawing.
+func (s *session) obey(signals <-chan os.Signal) {
+	defer s.caught()
 	for {
 		select {
-		case e := <-s.over:
-			if e.detached {
-				s.client.Detach()
-			}
-			return e, e.err
 		case sig := <-signals:
 			switch sig {
 			case unix.SIGWINCH:
@@ -111,9 +123,9 @@ func (s *session) run() (end, error) {
 				s.suspend()
 			case unix.SIGCONT:
 				s.resume()
-			default:
-				s.finish(end{signal: sig.(syscall.Signal)})
 			}
+		case <-s.stop:
+			return
 		}
 	}
 }
@@ -259,25 +271,35 @@ func (s *session) resized() {
 // by taking s.drawing.
 func (s *session) draw() {
 	defer s.caught()
+	s.onTerminal(s.enter)
 	for {
 		select {
 		case <-s.dirty:
 		case <-s.stop:
 			return
 		}
-		s.drawOnce()
+		s.onTerminal(s.drawOnce)
 		time.Sleep(framePause)
 	}
 }
 
-func (s *session) drawOnce() {
+// onTerminal runs f, which holds s.drawing then, unless the terminal is being restored.
+func (s *session) onTerminal(f func()) {
 	s.drawing.Lock()
 	defer s.drawing.Unlock()
 	select {
 	case <-s.stop:
-		return
 	default:
+		f()
 	}
+}
+
+func (s *session) enter() {
+	s.entered = true
+	io.WriteString(os.Stdout, mirror.Enter)
+}
+
+func (s *session) drawOnce() {
 	if s.asleep {
 		return
 	}
@@ -298,22 +320,22 @@ func (s *session) drawOnce() {
 
 // suspend stops this process as its shell expects; SIGCONT resumes it.
 func (s *session) suspend() {
-	s.drawing.Lock()
-	os.Stdout.Write(s.mirror.Leave(nil))
-	setMode(os.Stdin, s.before)
-	s.asleep = true
-	s.drawing.Unlock()
-	unix.Kill(unix.Getpid(), unix.SIGSTOP) // which takes effect now or soon
+	s.onTerminal(func() {
+		os.Stdout.Write(s.mirror.Leave(nil))
+		setMode(os.Stdin, s.before)
+		s.asleep = true
+		unix.Kill(unix.Getpid(), unix.SIGSTOP) // which takes effect now or soon
+	})
 }
 
 // resume draws everything anew on a terminal that others have used.
 func (s *session) resume() {
-	s.drawing.Lock()
-	s.asleep = false
-	rawMode(os.Stdin)
-	s.mirror = mirror.Mirror{ReadOnly: s.read}
-	io.WriteString(os.Stdout, mirror.Enter)
-	s.drawing.Unlock()
+	s.onTerminal(func() {
+		s.asleep = false
+		rawMode(os.Stdin)
+		s.mirror = mirror.Mirror{ReadOnly: s.read}
+		s.enter()
+	})
 	s.resized()
 }
 
@@ -321,21 +343,17 @@ func (s *session) resume() {
 // for a while only.
 func (s *session) restore() {
 	close(s.stop)
-	tidied := make(chan struct{})
-	go s.tidy(tidied)
-	select {
-	case <-tidied:
-	case <-time.After(tidyPatience):
-	}
+	briefly(s.tidy)
 	setMode(os.Stdin, s.before)
 }
 
-// tidy ends when the terminal has taken the last bytes; restore waits for it for a while.
-func (s *session) tidy(done chan<- struct{}) {
+// tidy ends when the terminal has taken the last bytes.
+func (s *session) tidy() {
 	s.drawing.Lock()
 	defer s.drawing.Unlock()
-	os.Stdout.Write(s.mirror.Leave(nil))
-	close(done)
+	if s.entered {
+		os.Stdout.Write(s.mirror.Leave(nil))
+	}
 }
 
 // printLast prints the last screen of a program that has exited, unless that was none
