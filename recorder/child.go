@@ -31,11 +31,25 @@ type StartError struct {
 func (e *StartError) Error() string { return e.Err.Error() }
 func (e *StartError) Unwrap() error { return e.Err }
 
+// KillError says that a process goes on, though a signal was to end it.
+type KillError struct {
+	PID int   // a process, or the leader of a process group
+	Err error // why it got no signal: EPERM; nil if it got SIGKILL and has not ended yet
+}
+
+func (e *KillError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("the system does not let the daemon signal process %d, which runs as another user (%v): quit it in its terminal, or have that user or root do it, as by 'sudo kill %[1]d'", e.PID, e.Err)
+	}
+	return fmt.Sprintf("process %d has not ended %v after SIGKILL: it waits in the kernel, as for a disk or a network file system that does not answer, and ends when that does", e.PID, hangUpGrace)
+}
+
+func (e *KillError) Unwrap() error { return e.Err }
+
 // child is the program of a pane: the leader of a session whose controlling
 // terminal is the pane's PTY.
 type child struct {
 	pid    int
-	tty    uint64        // device number of its terminal
 	reaped chan struct{} // closed once exit is set
 	exit   replay.Exit
 }
@@ -58,19 +72,8 @@ func checkDir(dir string) error {
 	return err
 }
 
-// startChild runs argv on tty. argv[0] is looked up in the PATH of env.
-func startChild(tty *os.File, argv []string, dir string, env []string) (*child, error) {
-	if err := checkDir(dir); err != nil {
-		return nil, &StartError{"cwd", err}
-	}
-	path, err := lookPath(argv[0], dir, env)
-	if err != nil {
-		return nil, &StartError{"argv", err}
-	}
-	var device unix.Stat_t
-	if err := unix.Stat(tty.Name(), &device); err != nil {
-		return nil, err
-	}
+// startChild runs the program at path on tty.
+func startChild(tty *os.File, path string, argv []string, dir string, env []string) (*child, error) {
 	// Pdeathsig stays unset: a later daemon may take over a running child.
 	p, err := os.StartProcess(path, argv, &os.ProcAttr{
 		Dir: dir, Env: env, Files: []*os.File{tty, tty, tty},
@@ -82,7 +85,7 @@ func startChild(tty *os.File, argv []string, dir string, env []string) (*child, 
 	if err != nil {
 		return nil, &StartError{"argv", err}
 	}
-	c := &child{pid: p.Pid, tty: uint64(device.Rdev), reaped: make(chan struct{})}
+	c := &child{pid: p.Pid, reaped: make(chan struct{})}
 	p.Release() // reap waits for it, not the os package
 	go c.reap()
 	return c, nil
@@ -152,17 +155,22 @@ func executable(path string) error {
 // signal sends sig to the foreground process group, or to the program's own
 // group if there is none.
 func (c *child) signal(foreground int, sig unix.Signal) error {
+	group := c.pid
 	if foreground > 0 {
-		return unix.Kill(-foreground, sig)
+		group = foreground
 	}
-	return unix.Kill(-c.pid, sig)
+	err := unix.Kill(-group, sig)
+	if err == unix.EPERM {
+		return &KillError{group, err}
+	}
+	return err
 }
 
 // hangUp ends the whole session of the child: SIGHUP now, SIGKILL to what is
 // left after 5 s, helpers that outlive their leader included. It returns when
-// none is left, or 5 s after the SIGKILL. foreground is the PTY's foreground group,
-// or 0.
-func (c *child) hangUp(foreground int) {
+// none is left, or 5 s after the SIGKILL: then a *KillError. foreground is the PTY's
+// foreground group, or 0.
+func (c *child) hangUp(foreground int) error {
 	if foreground > 0 {
 		unix.Kill(-foreground, unix.SIGHUP)
 		unix.Kill(-foreground, unix.SIGCONT) // a stopped program takes no signal
@@ -171,24 +179,30 @@ func (c *child) hangUp(foreground int) {
 		unix.Kill(pid, unix.SIGHUP)
 		unix.Kill(pid, unix.SIGCONT)
 	}
-	if c.gone(hangUpGrace) {
-		return
+	if len(c.left(hangUpGrace)) == 0 {
+		return nil
 	}
+	refused := make(map[int]error)
 	for _, pid := range c.members() {
-		unix.Kill(pid, unix.SIGKILL)
-	}
-	c.gone(hangUpGrace) // a process that sleeps in the kernel may take longer
-}
-
-// gone waits until no process of the session is left, at most for patience, and
-// reports whether none is.
-func (c *child) gone(patience time.Duration) bool {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(hangUpPoll) {
-		if c.isReaped() && len(c.members()) == 0 {
-			return true
+		if err := unix.Kill(pid, unix.SIGKILL); err == unix.EPERM {
+			refused[pid] = err
 		}
 	}
-	return false
+	left := c.left(hangUpGrace) // a process that sleeps in the kernel may take longer
+	if len(left) == 0 {
+		return nil
+	}
+	return &KillError{left[0], refused[left[0]]}
+}
+
+// left waits until no process of the session is left, at most for patience, and
+// lists those that are, the child first.
+func (c *child) left(patience time.Duration) (pids []int) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(hangUpPoll) {
+		if pids = c.members(); len(pids) == 0 || time.Now().After(deadline) {
+			return pids
+		}
+	}
 }
 
 func (c *child) isReaped() bool {

@@ -29,28 +29,23 @@ func waitChild(pid int) unix.WaitStatus {
 	return waitBlocking(pid)
 }
 
-// members lists the processes of the child's session. A session of the same
-// number on another terminal is not the child's: numbers come again. (Once the
-// leader is gone, the session has no terminal.)
+// members lists the processes of the child's session, the child first until it is
+// reaped: what /proc says of it may look like that of one that has ended, while
+// threads of it run. Until then the session's number is the child's alone, whether
+// it has kept its terminal or not. Afterwards numbers come again: a session on a
+// terminal is another one, since this one has lost its own with its leader.
 func (c *child) members() (pids []int) {
-	reaped := c.isReaped() // first: until then the session has its terminal
+	reaped := c.isReaped() // first: who is listed later may be
+	if !reaped {
+		pids = []int{c.pid}
+	}
 	all, err := processes.list()
-	switch {
-	case err == nil:
-	case reaped:
-		return nil
-	default:
-		return []int{c.pid}
+	if err != nil {
+		return pids
 	}
 	session := strconv.Itoa(c.pid)
-	// As the kernel prints a device number: minor 8..19, major, minor 0..7.
-	minor, major := uint64(unix.Minor(c.tty)), uint64(unix.Major(c.tty))
-	terminal := strconv.FormatUint(minor&0xFF|major<<8|minor&^0xFF<<12, 10)
-	if reaped {
-		terminal = "0"
-	}
 	for _, p := range all {
-		if p.session == session && p.terminal == terminal {
+		if p.session == session && p.pid != c.pid && (!reaped || p.terminal == "0") {
 			pids = append(pids, p.pid)
 		}
 	}

@@ -115,7 +115,7 @@ func TestExitBehindOutput(t *testing.T) {
 	const script = `stty raw -echo; printf ready
 		while read x && [ -z "$x" ]; do head -c 1000 /dev/zero | tr '\0' y; done
 		head -c 3000 /dev/zero | tr '\0' x; printf END`
-	p, err := Start(log, Config{Argv: []string{"sh", "-c", script}, Env: os.Environ(), Cols: 80, Rows: 24, Scrollback: 1000, Logger: logger})
+	p, err := Start(t.Context(), log, Config{Argv: []string{"sh", "-c", script}, Env: os.Environ(), Cols: 80, Rows: 24, Scrollback: 1000, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}

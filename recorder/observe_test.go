@@ -50,7 +50,7 @@ func recordWith(t *testing.T, argv ...string) (*Pane, *witness) {
 		t.Fatal(err)
 	}
 	w := &witness{}
-	p, err := Start(log, Config{Argv: argv, Env: os.Environ(), Cols: 80, Rows: 24, Scrollback: 1000, Logger: slog.New(slog.DiscardHandler), Observe: w.see})
+	p, err := Start(t.Context(), log, Config{Argv: argv, Env: os.Environ(), Cols: 80, Rows: 24, Scrollback: 1000, Logger: slog.New(slog.DiscardHandler), Observe: w.see})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,13 +78,14 @@ type Pane struct {
 }
 
 // Start runs a program and records it in log, which is new and empty. When the
-// program cannot be started, the error is a *StartError, or a *LimitError if the
-// system has too little of something, and the log stays empty.
-func Start(log *store.Log, c Config) (*Pane, error) {
+// program cannot be started, the error is a *StartError, a *LimitError if the
+// system has too little of something, or a *LateError if ctx ends before it has
+// started, and the log stays empty.
+func Start(ctx context.Context, log *store.Log, c Config) (*Pane, error) {
 	if c.Cols*c.Rows > MaxCells {
 		return nil, ErrCells
 	}
-	l, err := launch(log, replay.New(c.Cols, c.Rows, c.Scrollback), c)
+	l, err := launch(ctx, log, replay.New(c.Cols, c.Rows, c.Scrollback), c)
 	if err != nil {
 		return nil, err
 	}
@@ -95,25 +96,19 @@ func Start(log *store.Log, c Config) (*Pane, error) {
 
 // launch runs a program on a new PTY and makes the loop of its pane, which owns t
 // and does not run yet: what the program writes meanwhile waits in the PTY.
-func launch(log *store.Log, t *replay.Terminal, c Config) (*loop, error) {
-	pty, tty, err := openPTY(c.Cols, c.Rows)
+func launch(ctx context.Context, log *store.Log, t *replay.Terminal, c Config) (*loop, error) {
+	s, err := start(ctx, c)
 	if err != nil {
-		return nil, err
-	}
-	child, err := startChild(tty, c.Argv, c.Dir, c.Env)
-	tty.Close()
-	if err != nil {
-		pty.Close()
 		return nil, err
 	}
 	p := &Pane{
-		log: log, child: child, input: newInputWriter(pty), logger: c.Logger,
+		log: log, child: s.child, input: newInputWriter(s.pty), logger: c.Logger,
 		requests: make(chan func(*loop)),
 		stopped:  make(chan struct{}),
 		exited:   make(chan struct{}),
 	}
 	log.SetRetain(c.Retain)
-	l := newLoop(p, pty, t, c.Observe)
+	l := newLoop(p, s.pty, t, c.Observe)
 	l.schedule.spanBytes = c.Retain / 4
 	return l, nil
 }
@@ -132,6 +127,12 @@ func (p *Pane) Stopped() <-chan struct{} { return p.stopped }
 
 // Exited is closed when the program has exited and its own output is recorded.
 func (p *Pane) Exited() <-chan struct{} { return p.exited }
+
+// PID is the program's process id.
+func (p *Pane) PID() int { return p.child.pid }
+
+// Ended is closed when the program has ended, whether that is recorded or not.
+func (p *Pane) Ended() <-chan struct{} { return p.child.reaped }
 
 // Exit returns how and when the program ended; ok is false while it runs.
 func (p *Pane) Exit() (e replay.Exit, ended time.Time, ok bool) {
@@ -323,7 +324,8 @@ func (p *Pane) AwaitResize(ctx context.Context, result <-chan Size) (Size, error
 	}
 }
 
-// Signal sends a signal to the foreground process group of the terminal.
+// Signal sends a signal to the foreground process group of the terminal. The error is
+// a *KillError if the system does not let it.
 func (p *Pane) Signal(ctx context.Context, sig unix.Signal) error {
 	return p.do(ctx, func(l *loop) error {
 		if l.exited {
@@ -339,7 +341,9 @@ func (p *Pane) Signal(ctx context.Context, sig unix.Signal) error {
 
 // HangUp ends the program and everything in its session: SIGHUP, and SIGKILL
 // after 5 s. It returns when the program has exited. Helpers that hold the
-// terminal of a program that has exited can still be ended so.
+// terminal of a program that has exited can still be ended so. What has not ended
+// 5 s after SIGKILL is a *KillError, and goes on being recorded. Once it has begun,
+// it goes through with the signals, whatever becomes of ctx.
 func (p *Pane) HangUp(ctx context.Context) error {
 	foreground := 0
 	if err := p.do(ctx, func(l *loop) error {
@@ -351,12 +355,17 @@ func (p *Pane) HangUp(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	p.child.hangUp(foreground)
+	err := p.child.hangUp(foreground)
+	if !p.child.isReaped() {
+		return err
+	}
 	select {
 	case <-p.exited:
 	case <-p.stopped:
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return nil
+	return err
 }
 
 // Stop ends the recording: what can be read is recorded, a full checkpoint and a

@@ -33,7 +33,7 @@ func record(t *testing.T, argv ...string) *Pane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Start(log, Config{Argv: argv, Env: os.Environ(), Cols: 80, Rows: 24, Scrollback: 1000, Logger: slog.New(slog.DiscardHandler)})
+	p, err := Start(t.Context(), log, Config{Argv: argv, Env: os.Environ(), Cols: 80, Rows: 24, Scrollback: 1000, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -418,7 +418,7 @@ func TestStartErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Start(log, Config{Argv: []string{c.argv}, Dir: c.dir, Env: os.Environ(), Cols: 80, Rows: 24, Logger: slog.Default()})
+		_, err = Start(t.Context(), log, Config{Argv: []string{c.argv}, Dir: c.dir, Env: os.Environ(), Cols: 80, Rows: 24, Logger: slog.Default()})
 		var start *StartError
 		if !errors.As(err, &start) || start.Param != c.param {
 			t.Errorf("%q in %q: %v", c.argv, c.dir, err)

@@ -21,11 +21,11 @@ var (
 // recording in its log. t is the Terminal at the log's end, whose size the program
 // gets, and last the time of the log's last frame. A Respawn mark and a full
 // checkpoint come first in the log. When the program cannot be started, the error
-// is a *StartError and nothing has changed; else t belongs to the pane.
-func Respawn(log *store.Log, t *replay.Terminal, last store.Time, c Config) (*Pane, error) {
+// is one of Start's and nothing has changed; else t belongs to the pane.
+func Respawn(ctx context.Context, log *store.Log, t *replay.Terminal, last store.Time, c Config) (*Pane, error) {
 	b := t.Bounds()
 	c.Cols, c.Rows = b.Cols, b.Rows
-	l, err := launch(log, t, c)
+	l, err := launch(ctx, log, t, c)
 	if err != nil {
 		return nil, err
 	}

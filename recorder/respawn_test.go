@@ -45,7 +45,7 @@ func again(t *testing.T, p *Pane, argv ...string) *Pane {
 		t.Fatal(err)
 	}
 	all := frames(t, log)
-	next, err := Respawn(log, term, all[len(all)-1].Time, Config{Argv: argv, Env: os.Environ(), Retain: 4 << 20, Logger: slog.New(slog.DiscardHandler)})
+	next, err := Respawn(t.Context(), log, term, all[len(all)-1].Time, Config{Argv: argv, Env: os.Environ(), Retain: 4 << 20, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestRespawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := log.End()
-	_, err = Respawn(log, term, store.Time{}, Config{Argv: []string{"no-such-program"}, Logger: slog.Default()})
+	_, err = Respawn(t.Context(), log, term, store.Time{}, Config{Argv: []string{"no-such-program"}, Logger: slog.Default()})
 	var start *StartError
 	if !errors.As(err, &start) || start.Param != "argv" || log.End() != before {
 		t.Errorf("no program: %v, the log ends at %v, not %v", err, log.End(), before)

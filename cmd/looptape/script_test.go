@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"looptape": func() { os.Exit(cli.Main()) }})
+	testscript.Main(m, map[string]func(){"looptape": func() { os.Exit(cli.Main()) }, "stubborn": stubborn})
 }
 
 // patience bounds every wait of the tests; it is no measure of anything.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime/debug"
 	"syscall"
 
@@ -285,6 +286,7 @@ func wireError(err error) error {
 	var read *capture.Error
 	var start *recorder.StartError
 	var limit *recorder.LimitError
+	var kill *recorder.KillError
 	var damaged *store.DamagedError
 	var cast *capture.CastError
 	switch {
@@ -296,6 +298,12 @@ func wireError(err error) error {
 		return &wire.Error{Code: read.Code, Message: read.Message, Data: read.Data}
 	case errors.As(err, &start):
 		return &wire.Error{Code: "invalid_params." + start.Param, Message: "the program cannot be started: " + start.Error(), Data: map[string]string{"param": start.Param}}
+	case errors.As(err, &kill):
+		code := "timeout.kill"
+		if errors.Is(kill, fs.ErrPermission) {
+			code = "denied.signal"
+		}
+		return &wire.Error{Code: code, Message: kill.Error(), Data: map[string]int{"pid": kill.PID}}
 	case errors.As(err, &cast):
 		return &wire.Error{Code: "invalid_params.cast", Message: cast.Error(), Data: map[string]any{"param": "data", "line": cast.Line}}
 	case errors.As(err, &damaged):

@@ -63,6 +63,14 @@ func (a *attachment) begin(ctx context.Context, r *request, p attachParams) (err
 			return err
 		}
 	}
+	if a.window.live == nil { // a program may be about to start there
+		if err := r.Wait(ctx, func() error {
+			_, err := a.window.archive.ready(ctx)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
 	if a.snapshot, err = a.open(ctx); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (s *Server) readable(ctx context.Context, r *request) (capture.Pane, error)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.source(ctx, w)
+	p, err := s.sourceFor(ctx, r, w)
 	return waiting{p, r.Call, ctx}, err
 }
 

@@ -17,7 +17,7 @@ func (s *Server) paneCaptureAt(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	q.Started, q.Slots = w.Created, s.archives.inSlot
-	p, err := s.source(ctx, w)
+	p, err := s.sourceFor(ctx, r, w)
 	if err != nil {
 		return nil, err
 	}

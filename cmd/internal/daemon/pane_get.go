@@ -35,7 +35,7 @@ func (s *Server) paneGet(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.source(ctx, w)
+	p, err := s.sourceFor(ctx, r, w)
 	if err != nil {
 		return nil, err
 	}

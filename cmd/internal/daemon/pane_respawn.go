@@ -97,7 +97,7 @@ func (s *Server) respawn(ctx context.Context, w window, p windowParams) (offset 
 	var now window // once the program is shown
 	defer func() {
 		if now.live == nil { // else its watch counts it
-			s.panes.Add(-1)
+			s.dismiss(err)
 		}
 	}()
 	end := log.End()
@@ -110,7 +110,9 @@ func (s *Server) respawn(ctx context.Context, w window, p windowParams) (offset 
 		Retain: w.Pane.Retain, Logger: s.logger.With("pane", w.Pane.ID), Observe: w.events.observe,
 	}
 	err = w.archive.respawn(ctx, func(t *replay.Terminal, last store.Time) (*recorder.Pane, error) {
-		return s.launch(ctx, func() (*recorder.Pane, error) { return recorder.Respawn(log, t, last, config) })
+		return s.launch(ctx, func(ctx context.Context) (*recorder.Pane, error) {
+			return recorder.Respawn(ctx, log, t, last, config)
+		})
 	}, func(live *recorder.Pane) {
 		now = s.registry.respawned(w.ID, live, s.archives.open(w.Pane, false))
 		w.events.respawnKnown()
@@ -125,7 +127,7 @@ func (s *Server) respawn(ctx context.Context, w window, p windowParams) (offset 
 	}
 	if now.live != nil {
 		if killed := s.notKilled(now); killed != nil { // while it started: who kills it from now on finds it
-			now.live.HangUp(ctx)
+			s.hangUp(ctx, now)
 			err = killed
 		}
 	}

@@ -15,7 +15,7 @@ func (s *Server) paneWait(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.source(ctx, w)
+	p, err := s.sourceFor(ctx, r, w)
 	if err != nil {
 		return nil, err
 	}

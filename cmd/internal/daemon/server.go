@@ -22,8 +22,15 @@ import (
 // Version is looptape's.
 const Version = "0.1.0"
 
-// stopPatience is how long a stop waits for the disk.
-const stopPatience = 10 * time.Second
+const (
+	// stopPatience is how long a stop waits for the disk.
+	stopPatience = 10 * time.Second
+	// callsPatience is how long it waits for verbs: what they wait for, as for the
+	// disk or the end of a program, they may not give up at once.
+	callsPatience = 40 * time.Second
+	// farewell is how long programs have to end when their terminal is hung up.
+	farewell = time.Second
+)
 
 // Config says where a daemon lives.
 type Config struct {
@@ -175,7 +182,7 @@ func (s *Server) serve(ctx context.Context, c Config, ready func()) (err error) 
 	s.stop()
 	listener.Close()
 	hangUp()
-	<-accepted
+	s.await("clients", func() { <-accepted })
 	return nil
 }
 
@@ -242,15 +249,52 @@ func (s *Server) stop() {
 	s.stopping = true
 	s.mu.Unlock()
 	s.endLife()
-	s.calls.Wait()
+	s.await("verbs", s.calls.Wait)
+	windows := s.registry.allWindows()
 	var panes sync.WaitGroup
-	for _, w := range s.registry.allWindows() {
+	for _, w := range windows {
 		if w.live != nil {
 			panes.Go(func() { s.stopPane(w) })
 		}
 	}
 	panes.Wait()
-	s.watches.Wait()
+	s.await("the ends of programs", s.watches.Wait)
+	s.nameSurvivors(windows)
+}
+
+// await calls wait, and returns with it or after callsPatience: then wait goes on, and
+// what it waits for ends with the process.
+func (s *Server) await(what string, wait func()) {
+	done := make(chan struct{})
+	go func() {
+		wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(callsPatience):
+		s.logger.Error("the daemon ends without them", "what", what, "waited", callsPatience)
+	}
+}
+
+// nameSurvivors says which programs go on although their terminal was hung up.
+func (s *Server) nameSurvivors(windows []window) {
+	late, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	for _, w := range windows {
+		if w.live == nil {
+			continue
+		}
+		select {
+		case <-w.live.Ended():
+		case <-late.Done():
+		}
+		select {
+		case <-w.live.Ended():
+		default:
+			s.logger.Warn("a program goes on without its terminal, unrecorded: end it if it is not wanted", "pane", w.Pane.ID, "pid", w.live.PID())
+		}
+	}
 }
 
 // stopPane ends one recording, and waits until its end is on disk.

@@ -36,6 +36,19 @@ func (s *Server) source(ctx context.Context, w window) (source, error) {
 	return p, err
 }
 
+// sourceFor is source for a request, whose memory serves others while a program is
+// about to start in an archive.
+func (s *Server) sourceFor(ctx context.Context, r *request, w window) (p source, err error) {
+	if w.live != nil {
+		return s.source(ctx, w)
+	}
+	err = r.Wait(ctx, func() (err error) {
+		p, err = s.source(ctx, w)
+		return err
+	})
+	return p, err
+}
+
 // now calls f with the pane as it is now, and again if a respawn came between.
 func (p source) now(ctx context.Context, f func(window) error) error {
 	for {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"looptape/cmd/internal/manifest"
@@ -65,7 +66,7 @@ func (s *Server) start(ctx context.Context, in session, p *windowParams) (w wind
 	watched := false
 	defer func() {
 		if !watched {
-			s.panes.Add(-1)
+			s.dismiss(err)
 		}
 	}()
 	defer s.registry.enter(in.ID)()
@@ -93,8 +94,8 @@ func (s *Server) start(ctx context.Context, in session, p *windowParams) (w wind
 		return w, err
 	}
 	w.events.created(&w)
-	w.live, err = s.launch(ctx, func() (*recorder.Pane, error) {
-		return recorder.Start(log, recorder.Config{
+	w.live, err = s.launch(ctx, func(ctx context.Context) (*recorder.Pane, error) {
+		return recorder.Start(ctx, log, recorder.Config{
 			Argv: p.Argv, Dir: p.Cwd, Env: p.environment(formatID(manifest.Pane, w.Pane.ID)),
 			Cols: p.Cols, Rows: p.Rows, Scrollback: p.Scrollback, Retain: p.Retain,
 			Logger: s.logger.With("pane", w.Pane.ID), Observe: w.events.observe,
@@ -105,7 +106,7 @@ func (s *Server) start(ctx context.Context, in session, p *windowParams) (w wind
 	}
 	w.archive = s.archives.open(w.Pane, false)
 	if !s.registry.addWindow(w) {
-		w.live.HangUp(ctx)
+		s.hangUp(ctx, w)
 		w.live.Stop()
 		return w, errors.Join(notFound(manifest.Session, formatID(manifest.Session, in.ID)), s.abandon(w.Pane.ID, record))
 	}
@@ -166,16 +167,61 @@ func (s *Server) admit() error {
 	return nil
 }
 
+// dismiss takes back what admit counted, for a pane that came to nothing by err; once
+// nothing is left of it.
+func (s *Server) dismiss(err error) {
+	if late := new(recorder.LateError); errors.As(err, &late) {
+		go s.dismissLate(late)
+		return
+	}
+	s.panes.Add(-1)
+}
+
+// dismissLate ends when the start is over, which the system decides; nobody waits for
+// it.
+func (s *Server) dismissLate(late *recorder.LateError) {
+	<-late.Over
+	s.panes.Add(-1)
+}
+
+const (
+	// startPatience is how long a program may take to start, on a busy machine or from
+	// a slow network file system.
+	startPatience = 30 * time.Second
+	// startTurn is how long it may keep others from starting.
+	startTurn = time.Second
+)
+
+var errSlowStart = &wire.Error{
+	Code:    "timeout.start",
+	Message: fmt.Sprintf("the program has not started for %v: it or its directory is on a file system that does not answer, or other programs that are to start are", startPatience),
+}
+
 // launch calls start, which starts the program of an admitted pane, when its turn
-// comes.
-func (s *Server) launch(ctx context.Context, start func() (*recorder.Pane, error)) (*recorder.Pane, error) {
+// comes, and with a context that ends when that takes too long.
+func (s *Server) launch(ctx context.Context, start func(context.Context) (*recorder.Pane, error)) (*recorder.Pane, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, errSlowStart)
+	defer cancel()
 	select {
 	case s.starts <- struct{}{}:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
-	defer func() { <-s.starts }()
-	return start()
+	over := sync.OnceFunc(func() { <-s.starts })
+	defer over()
+	defer time.AfterFunc(startTurn, over).Stop()
+	return start(ctx)
+}
+
+// hangUp ends the program of a pane that came to nothing, whoever still waits for
+// that. One that cannot be ended goes on.
+func (s *Server) hangUp(ctx context.Context, w window) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
+	defer cancel()
+	err := w.live.HangUp(ctx)
+	if err != nil && !errors.Is(err, recorder.ErrExited) && !errors.Is(err, recorder.ErrStopped) {
+		s.logger.Error("a program goes on that is not wanted any more", "pane", w.Pane.ID, "pid", w.live.PID(), "err", err)
+	}
 }
 
 // check finds what no program can be started with.

@@ -20,7 +20,7 @@ var respawn = Verb{
 		{Code: "invalid_params.cwd", When: "the working directory cannot be entered, or is no absolute path"},
 		{Code: "invalid_params.env", When: "a variable cannot be set"},
 		{Code: "unavailable.storage", When: "the disk takes nothing"},
-		tooLong,
+		slowStart, tooLong,
 		{Code: "limit.panes", When: "the daemon runs as many panes as it can"},
 	},
 }

@@ -29,7 +29,7 @@ var Verbs = []Verb{
 		Right: Manage, On: Session, Effect: Ends,
 		Params:   []Param{sessionParam("Session to kill")},
 		Result:   []Field{{Name: "session", Type: String}},
-		Failures: []Failure{noSession},
+		Failures: []Failure{noSession, noSignal, noEnd},
 	},
 	{
 		Name: "window.create", Summary: "Run a program in a new window: one recorded pane",
@@ -56,7 +56,7 @@ var Verbs = []Verb{
 			{Code: "invalid_params.cwd", When: "the working directory cannot be entered, or is no absolute path"},
 			{Code: "invalid_params.env", When: "a variable cannot be set"},
 			{Code: "unavailable.storage", When: "the disk takes nothing"},
-			tooLong,
+			slowStart, tooLong,
 			{Code: "limit.cells", When: "cols x rows is above 4194304"},
 			{Code: "limit.panes", When: "the daemon runs as many programs as it can: 512, or what its ulimit -n allows"},
 			{Code: "limit.descriptors", When: "too many files are open in the system"},
@@ -80,7 +80,7 @@ var Verbs = []Verb{
 		Right: Manage, On: Window, Effect: Ends,
 		Params:   []Param{{Name: "window", Summary: "Window to kill", Type: String, Required: true}},
 		Result:   []Field{{Name: "window", Type: String}},
-		Failures: []Failure{noWindow},
+		Failures: []Failure{noWindow, noSignal, noEnd},
 	},
 	{
 		Name: "pane.list", Summary: "List the panes that the caller may read, archives included",
@@ -191,6 +191,7 @@ var Verbs = []Verb{
 		Failures: []Failure{noPane,
 			{Code: "invalid_params.signal", When: "there is no such signal"},
 			{Code: "conflict.state", When: "the program has exited"},
+			noSignal, noEnd,
 		},
 	},
 	respawn,
@@ -351,6 +352,9 @@ var (
 	noSession = Failure{Code: "not_found.session", When: "there is no such session"}
 	noWindow  = Failure{Code: "not_found.window", When: "there is no such window"}
 	noPane    = Failure{Code: "not_found.pane", When: "there is no such pane"}
+	noSignal  = Failure{Code: "denied.signal", When: "the system does not let the daemon signal the program, which runs as another user: it goes on, whatever was closed; data.pid says which process"}
+	noEnd     = Failure{Code: "timeout.kill", When: "the program waits in the kernel, and has not ended 5 s after SIGKILL: it ends when that does; data.pid says which process"}
+	slowStart = Failure{Code: "timeout.start", When: "the program has not started for 30 s: it or its directory is on a file system that does not answer"}
 	damaged   = Failure{Code: "internal.damaged", When: "the part of the log that the answer needs is damaged"}
 )
 
