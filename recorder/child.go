@@ -54,11 +54,8 @@ type child struct {
 	exit   replay.Exit
 }
 
-// checkDir says what is wrong with a working directory; "" is this process's.
+// checkDir says what is wrong with a working directory.
 func checkDir(dir string) error {
-	if dir == "" {
-		return nil
-	}
 	info, err := os.Stat(dir)
 	var path *fs.PathError
 	switch {

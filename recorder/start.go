@@ -3,7 +3,11 @@ package recorder
 import (
 	"context"
 	"fmt"
+	"os"
 )
+
+// execHead is how much of a file the kernel looks at to see what it is.
+const execHead = 256
 
 // LateError says that a program had not started when the context ended: its directory
 // or its file is on a file system that does not answer, or the system is busy. What
@@ -44,27 +48,50 @@ func (c Config) start(result chan<- started) {
 	result <- started{pty, child, err}
 }
 
-// startOnPTY has a PTY only while it starts the program: looking for that is what
-// waits, as a rule.
+// startOnPTY first does itself what may wait for a file system. From the fork to the
+// exec, all of this process waits: for the garbage collector, which waits for that
+// thread, and for the lock of all forks.
 func (c Config) startOnPTY() (*master, *child, error) {
-	if err := checkDir(c.Dir); err != nil {
-		return nil, nil, &StartError{"cwd", err}
+	dir := c.Dir
+	if dir != "" {
+		if err := checkDir(dir); err != nil {
+			return nil, nil, &StartError{"cwd", err}
+		}
+		entered, err := enter(dir)
+		if err != nil {
+			return nil, nil, &StartError{"cwd", fmt.Errorf("the directory %s: %w", dir, err)}
+		}
+		if entered {
+			dir = ""
+		}
 	}
 	path, err := lookPath(c.Argv[0], c.Dir, c.Env)
 	if err != nil {
 		return nil, nil, &StartError{"argv", err}
 	}
+	touch(within(c.Dir, path))
 	pty, tty, err := openPTY(c.Cols, c.Rows)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer tty.Close()
-	child, err := startChild(tty, path, c.Argv, c.Dir, c.Env)
+	child, err := startChild(tty, path, c.Argv, dir, c.Env)
 	if err != nil {
 		pty.Close()
 		return nil, nil, err
 	}
 	return pty, child, nil
+}
+
+// touch reads the beginning of a program, if it can, as an exec does.
+func touch(path string) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	if f, err := os.Open(path); err == nil {
+		defer f.Close()
+		f.Read(make([]byte, execHead))
+	}
 }
 
 // undo ends what comes of a start that was given up. It closes over when nothing is
