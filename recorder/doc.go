@@ -29,7 +29,9 @@
 // output; then an Exit mark follows. A grandchild may hold the PTY open: its
 // bytes are recorded until the first EIO, which closes the pane and ends its loop;
 // from then on it is read from its log. Stop ends the recording earlier: it
-// writes a checkpoint, marks the place and hangs up.
+// writes a checkpoint, marks the place and hangs up. What SIGHUP and then SIGKILL do
+// not end, as a program of another user, is said ([KillError]) and goes on being
+// recorded; from a Stop on it goes on without.
 //
 // # Limits
 //
@@ -42,6 +44,12 @@
 // offset within such a frame takes as long as its sequences. Checkpoints take at most
 // 15 % of the log of lines, full-screen programs and slow output; of hostile output they
 // may take as much as the log.
+//
+// A start on a file system that does not answer can be given up ([LateError]), not
+// ended: it keeps a thread until there is an answer. Where the request is with a FUSE
+// server that has read it, the kernel keeps this process too, as one that has ended and
+// closed what it had. A file system that dies between the look at a program and its exec
+// holds up this process with it.
 //
 // # Refusals
 //
