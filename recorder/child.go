@@ -176,11 +176,8 @@ func (c *child) hangUp(foreground int) error {
 		unix.Kill(pid, unix.SIGHUP)
 		unix.Kill(pid, unix.SIGCONT)
 	}
-	if len(c.left(hangUpGrace)) == 0 {
-		return nil
-	}
 	refused := make(map[int]error)
-	for _, pid := range c.members() {
+	for _, pid := range c.left(hangUpGrace) {
 		if err := unix.Kill(pid, unix.SIGKILL); err == unix.EPERM {
 			refused[pid] = err
 		}
@@ -195,11 +192,12 @@ func (c *child) hangUp(foreground int) error {
 // left waits until no process of the session is left, at most for patience, and
 // lists those that are, the child first.
 func (c *child) left(patience time.Duration) (pids []int) {
-	for deadline := time.Now().Add(patience); ; time.Sleep(hangUpPoll) {
-		if pids = c.members(); len(pids) == 0 || time.Now().After(deadline) {
-			return pids
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(hangUpPoll) {
+		if c.isReaped() && len(c.members()) == 0 {
+			return nil
 		}
 	}
+	return c.members()
 }
 
 func (c *child) isReaped() bool {
