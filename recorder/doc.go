@@ -48,8 +48,8 @@
 // A start on a file system that does not answer can be given up ([LateError]), not
 // ended: it keeps a thread until there is an answer. Where the request is with a FUSE
 // server that has read it, the kernel keeps this process too, as one that has ended and
-// closed what it had. A file system that dies between the look at a program and its exec
-// holds up this process with it.
+// closed what it had. A file system that dies between the look at a program and its exec,
+// or its chdir where threads cannot have directories of their own, holds up this process.
 //
 // # Refusals
 //
