@@ -330,3 +330,38 @@ func TestStopOtherUser(t *testing.T) {
 		t.Errorf("recorded is %q, %v", said, err)
 	}
 }
+
+// TestKillInKernel: a program that waits in the kernel, for a file system that does not
+// answer, is not waited for. It ends when the file system answers, and that is recorded.
+func TestKillInKernel(t *testing.T) {
+	t.Parallel()
+	m := newDeadMount(t, fuseGetattr, fuseLookup, fuseAccess)
+	s := newServer(t)
+	c := s.client()
+	var panes []string
+	for range 2 {
+		panes = append(panes, s.run(c, 80, 24, "sh", "-c", `echo process $$ of user 0; exec cat "$0"`, m.dir+"/script"))
+	}
+	m.hold(fuseOpen, len(panes))
+	pid, _, ok := ready(s.raw(c, panes[0]))
+	if !ok {
+		t.Fatalf("it says %q", s.raw(c, panes[0]))
+	}
+	if e := s.refuses(c, "pane.kill", obj{"pane": panes[0]}, "timeout.kill"); !strings.Contains(e.Message, fmt.Sprintf("process %d has not ended", pid)) {
+		t.Errorf("the kill says: %s", e.Message)
+	}
+	if !lives(pid) {
+		t.Error("the program has ended")
+	}
+	m.revive()
+	for _, pane := range panes {
+		s.until(c, pane, "exited", exited)
+	}
+	// The first signal that it got, as a rule.
+	if p := call[struct{ Exit struct{ Signal string } }](s, c, "pane.get", obj{"pane": panes[0]}); p.Exit.Signal != "SIGHUP" && p.Exit.Signal != "SIGKILL" {
+		t.Errorf("its exit is %+v", p)
+	}
+	if said := string(s.raw(c, panes[1])); !strings.Contains(said, "exec sleep 1000") {
+		t.Errorf("the program that was not killed has read %q", said)
+	}
+}
