@@ -90,13 +90,13 @@ func (a *app) importFile(ctx context.Context, in io.Reader, name string) error {
 	return err
 }
 
-// sendFile sends a file in pieces, and returns the last result.
+// sendFile sends a file in pieces, as they come, and returns the last result.
 func sendFile(ctx context.Context, c *wire.Client, session string, in io.Reader) (json.RawMessage, error) {
 	chunk := make([]byte, min(importChunk, c.Welcome.MaxFrame/4*3-512))
 	params := map[string]any{"session": session}
 	for {
-		n, err := io.ReadFull(in, chunk)
-		end := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		n, err := in.Read(chunk)
+		end := errors.Is(err, io.EOF)
 		if err != nil && !end {
 			return nil, &wire.Error{Code: "invalid_params.file", Message: err.Error()}
 		}
