@@ -44,7 +44,7 @@ func (a *app) saveGrant(cmd *cobra.Command, c *wire.Client, v *manifest.Verb, pa
 	if a.json {
 		return a.print(v, result)
 	}
-	fmt.Println("@" + name)
+	fmt.Fprintln(&a.out, "@"+name)
 	return nil
 }
 

@@ -72,10 +72,6 @@ func (a *app) importFile(ctx context.Context, in io.Reader, name string) error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		_, err = fmt.Printf("%s\n", raw)
-		return err
-	}
 	var result struct {
 		Pane    string `json:"pane"`
 		Ignored int    `json:"ignored"`
@@ -83,11 +79,17 @@ func (a *app) importFile(ctx context.Context, in io.Reader, name string) error {
 	if err := json.Unmarshal(raw, &result); err != nil {
 		return err
 	}
-	if result.Ignored > 0 {
+	if result.Ignored > 0 && !a.json {
 		fmt.Fprintf(os.Stderr, "looptape: %d events, such as input, have no place in a recording and were left out\n", result.Ignored)
 	}
-	_, err = fmt.Println(result.Pane)
-	return err
+	line := []byte(result.Pane)
+	if a.json {
+		line = raw
+	}
+	if _, err = fmt.Printf("%s\n", line); err != nil {
+		return fmt.Errorf("the file was imported as pane %s, but that cannot be printed: %w", result.Pane, err)
+	}
+	return nil
 }
 
 // sendFile sends a file in pieces, as they come, and returns the last result.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -258,7 +259,7 @@ func (a *app) stream(ctx context.Context, c *wire.Client, v *manifest.Verb, para
 	}
 	temp := filepath.Join(filepath.Dir(output), ".looptape-"+rand.Text())
 	defer os.Remove(temp) // of an export that is left behind
-	return untilSignal(ctx, func(ctx context.Context) error {
+	err := untilSignal(ctx, func(ctx context.Context) error {
 		f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			return err
@@ -273,6 +274,13 @@ func (a *app) stream(ctx context.Context, c *wire.Client, v *manifest.Verb, para
 		}
 		return err
 	})
+	if e := new(fs.PathError); errors.As(err, &e) && e.Path == temp {
+		return &fs.PathError{Op: e.Op, Path: output, Err: e.Err}
+	}
+	if e := new(os.LinkError); errors.As(err, &e) {
+		return &fs.PathError{Op: e.Op, Path: output, Err: e.Err}
+	}
+	return err
 }
 
 func (a *app) streamTo(ctx context.Context, c *wire.Client, v *manifest.Verb, params any, w *os.File) error {

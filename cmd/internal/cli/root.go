@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +20,17 @@ type app struct {
 	json       bool
 	maxFrame   int
 	running    bool // a command has begun: the command line was in order
+	out        printed
+}
+
+// printed is stdout for those who do not look whether it can be written to: Main does.
+type printed struct{ err error }
+
+func (p *printed) Write(b []byte) (int, error) {
+	if p.err == nil {
+		_, p.err = os.Stdout.Write(b)
+	}
+	return len(b), nil
 }
 
 // exitCode is an error that only says with which code to exit.
@@ -31,6 +43,9 @@ func Main() int {
 	a := &app{}
 	err := a.root().Execute()
 	var code exitCode
+	if err == nil || errors.As(err, &code) {
+		err = cmp.Or(a.out.err, err)
+	}
 	switch {
 	case err == nil:
 		return 0
@@ -40,7 +55,7 @@ func Main() int {
 	var e *wire.Error
 	if !errors.As(err, &e) {
 		e = &wire.Error{Code: "internal.error", Message: err.Error()}
-		if !a.running { // cobra says so of flags and commands that it does not know
+		if !a.running && a.out.err == nil { // cobra says so of flags and commands that it does not know
 			e.Code = "invalid_params.usage"
 		}
 	}
@@ -52,8 +67,9 @@ func Main() int {
 func (a *app) printError(e *wire.Error) {
 	if a.json {
 		if raw, err := wire.Marshal(map[string]*wire.Error{"error": e}); err == nil {
-			fmt.Fprintf(os.Stdout, "%s\n", raw)
-			return
+			if _, err := fmt.Fprintf(os.Stdout, "%s\n", raw); err == nil {
+				return
+			}
 		}
 	}
 	fmt.Fprintf(os.Stderr, "looptape: %s\n", forPerson(e))
@@ -84,6 +100,7 @@ both. Recordings outlive their programs and the daemon.
 			}
 		},
 	}
+	root.SetOut(&a.out)
 	root.SetVersionTemplate("looptape {{.Version}}\n")
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.dirFlag, "dir", "", "state directory (default $LOOPTAPE_DIR, else looptape in $XDG_STATE_HOME or ~/.local/state)")
@@ -99,4 +116,10 @@ both. Recordings outlive their programs and the daemon.
 }
 
 // dir is the state directory.
-func (a *app) dir() (string, error) { return daemon.ResolveDir(a.dirFlag) }
+func (a *app) dir() (string, error) {
+	dir, err := daemon.ResolveDir(a.dirFlag)
+	if err != nil {
+		err = &wire.Error{Code: "invalid_params.usage", Message: err.Error()}
+	}
+	return dir, err
+}

@@ -76,22 +76,24 @@ type paneIDs struct {
 }
 
 func (a *app) printPane(p paneIDs) error {
-	if !a.json {
-		fmt.Println(p.Pane)
-		return nil
+	line, err := []byte(p.Pane), error(nil)
+	if a.json {
+		line, err = wire.Marshal(p)
 	}
-	raw, err := wire.Marshal(p)
 	if err == nil {
-		_, err = fmt.Printf("%s\n", raw)
+		_, err = fmt.Printf("%s\n", line)
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("the program runs in pane %s, but that cannot be printed: %w", p.Pane, err)
+	}
+	return nil
 }
 
 // open makes a session with one window that runs argv as this process would.
 func open(ctx context.Context, c *wire.Client, argv []string, cols, rows int) (p paneIDs, err error) {
 	cwd, err := os.Getwd()
 	if err != nil {
-		return p, err
+		return p, &wire.Error{Code: "invalid_params.cwd", Message: fmt.Sprintf("this directory cannot be found any more, for the program to run in (%v): run it from another", err)}
 	}
 	if err := checkText(append([]string{cwd}, argv...)); err != nil {
 		return p, err

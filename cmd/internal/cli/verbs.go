@@ -154,6 +154,9 @@ func (a *app) runVerb(cmd *cobra.Command, v *manifest.Verb, x extras) error {
 		return err
 	}
 	if v.Streams {
+		if x.output == "" && cmd.Flags().Changed("output") {
+			return &wire.Error{Code: "invalid_params.usage", Message: "--output needs the name of a file"}
+		}
 		return a.stream(cmd.Context(), c, v, params, x.output)
 	}
 	if x.save {
@@ -166,7 +169,10 @@ func (a *app) runVerb(cmd *cobra.Command, v *manifest.Verb, x extras) error {
 	if err != nil {
 		return err
 	}
-	return a.print(v, result)
+	if err = a.print(v, result); err != nil && v.Name == "grant.create" {
+		err = fmt.Errorf("the token was made, but cannot be shown: 'looptape grant revoke --name %s' ends it (%w)", params["name"], err)
+	}
+	return err
 }
 
 // parameters are the flags that were given, as the daemon is to read them.

@@ -24,7 +24,7 @@ func (a *app) verifyCommand() *cobra.Command {
 		Long: `Read all recordings again, or that of one pane: every checksum and every frame,
 and compare each checkpoint with what the log before it replays to. Prints what
 is wrong and what is lost by it. The exit code is 0 if all is sound, else 1.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.connect(cmd.Context(), ownerUnless(), wire.CeilingMaxFrame)
 			if err != nil {
@@ -79,7 +79,7 @@ func (a *app) verify(ctx context.Context, c *wire.Client, panes []string) error 
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%s\n", raw)
+		fmt.Fprintf(&a.out, "%s\n", raw)
 	}
 	if !sound {
 		return unsound
@@ -116,7 +116,7 @@ func (a *app) verifyPane(ctx context.Context, c *wire.Client, params any) (v ver
 		v.Found = append(v.Found, item)
 		if !a.json {
 			progress.clear()
-			printFinding(os.Stdout, item)
+			printFinding(&a.out, item)
 		}
 		return nil
 	})
@@ -131,7 +131,7 @@ func (a *app) verifyPane(ctx context.Context, c *wire.Client, params any) (v ver
 	if !v.Sound {
 		verdict = fmt.Sprintf("not sound: %d damages, %d bytes lost, %d checkpoints that drifted", v.Damages, v.LostBytes, v.Drifts)
 	}
-	fmt.Printf("%s: offsets %d to %d, %d frames, %d checkpoints, %d compared: %s\n", v.Pane, v.From, v.Offset, v.Frames, v.Checkpoints, v.Compared, verdict)
+	fmt.Fprintf(&a.out, "%s: offsets %d to %d, %d frames, %d checkpoints, %d compared: %s\n", v.Pane, v.From, v.Offset, v.Frames, v.Checkpoints, v.Compared, verdict)
 	return v, nil
 }
 
