@@ -40,7 +40,7 @@ func (a *app) serveCommand() *cobra.Command {
 			ends := heeded(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 			// Caught rather than ignored, so that programs in panes start with
 			// their defaults: nobody reads the channel.
-			signal.Notify(make(chan os.Signal), syscall.SIGPIPE, syscall.SIGINT, syscall.SIGHUP)
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGINT, syscall.SIGHUP)
 			ctx, stop := signal.NotifyContext(cmd.Context(), ends...)
 			defer stop()
 			log := newLogQueue(os.Stderr)
