@@ -1,6 +1,8 @@
 package store
 
 import (
+	"log/slog"
+
 	"github.com/cockroachdb/pebble/v2"
 )
 
@@ -166,7 +168,7 @@ func (a *assembler) reopen() {
 	a.log.tail = tail{}
 	segs, keys, err := a.c.s.readTails(a.log.pane, t)
 	if err != nil {
-		a.c.s.opts.Logger.Warn("store: tails left unmerged", "pane", a.log.pane, "err", err)
+		a.c.s.report(slog.LevelWarn, "store: tails left unmerged", "pane", a.log.pane, "err", firstLine(err))
 		return
 	}
 	for i, s := range segs {

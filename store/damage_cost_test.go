@@ -162,6 +162,7 @@ func TestDamageIsCheap(t *testing.T) {
 				if all := len(printed[0]) + len(printed[1]); part < 0.95 && got < all/3 || got < all && damaged == 0 {
 					t.Errorf("%d of %d bytes, %d damaged", got, all, damaged)
 				}
+				s.reports.Wait()
 				if n := strings.Count(said.String(), "damaged table"); n > 1 {
 					t.Errorf("%d lines of log", n)
 				}

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -16,11 +15,13 @@ func TestRecordOverDamage(t *testing.T) {
 	for name, size := range tables(t, mem) {
 		for _, part := range []float64{0, 0.5, 0.99} {
 			t.Run(fmt.Sprint(mem.PathBase(name), "/", part), func(t *testing.T) {
+				logger, block := newStuckLog(t)
 				s := mustOpen(t, "s", Options{
 					FS: flipped(t, mem, name, int(part*float64(size))), MemTable: 256 << 10,
-					Logger: slog.New(slog.DiscardHandler), Pace: -1,
+					Logger: logger, Pace: -1,
 				})
 				defer s.Close()
+				block() // nor does it if nobody reads what it says of that
 				rng := rand.New(rand.NewPCG(6, 6))
 				var logs []*Log
 				var want [][]byte

@@ -43,14 +43,10 @@ func (s *Store) pebbleOptions(mustExist bool) *pebble.Options {
 				if s.damage.hit(s.fs.PathBase(info.Path)) {
 					signal(s.keeper.due)
 				}
-				if what := firstLine(info.Details); s.damage.first(info.Path + what) {
-					s.opts.Logger.Error("store: damaged table", "path", info.Path, "err", what)
-				}
+				s.report(slog.LevelError, "store: damaged table", "path", info.Path, "err", firstLine(info.Details))
 			},
 			BackgroundError: func(err error) {
-				if what := firstLine(err); s.damage.first(what) {
-					s.opts.Logger.Warn("store: background error", "err", what)
-				}
+				s.report(slog.LevelWarn, "store: background error", "err", firstLine(err))
 			},
 		},
 	}
@@ -186,11 +182,14 @@ func (s *Store) checkMeta() error {
 type pebbleLogger struct{ s *Store }
 
 func (l pebbleLogger) Infof(format string, args ...any) {
-	l.log(slog.LevelDebug, format, args)
+	log := l.s.opts.Logger
+	if log.Enabled(context.Background(), slog.LevelDebug) {
+		log.Debug("pebble: " + fmt.Sprintf(format, args...))
+	}
 }
 
 func (l pebbleLogger) Errorf(format string, args ...any) {
-	l.log(slog.LevelWarn, format, args)
+	l.s.report(slog.LevelWarn, "pebble: "+fmt.Sprintf(format, args...))
 }
 
 // Fatalf marks the store failed and never returns: Pebble's callers do not
@@ -198,13 +197,6 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 func (l pebbleLogger) Fatalf(format string, args ...any) {
 	l.s.fail(fmt.Errorf(format, args...))
 	select {}
-}
-
-func (l pebbleLogger) log(level slog.Level, format string, args []any) {
-	log := l.s.opts.Logger
-	if log.Enabled(context.Background(), level) {
-		log.Log(context.Background(), level, "pebble: "+fmt.Sprintf(format, args...))
-	}
 }
 
 // DiskBytes is what the store takes on disk now, by Pebble's account: tables,

@@ -18,7 +18,7 @@ type Faults struct {
 	rules []*Fault
 }
 
-// Fault is one rule: the operations that it names fail with Err.
+// Fault is one rule: the operations that it names fail with Err, or wait.
 type Fault struct {
 	// Op is what fails.
 	Op FaultOp
@@ -32,6 +32,8 @@ type Fault struct {
 	Count int
 	// Err is what they fail with; nil is ENOSPC.
 	Err error
+	// Until, if there is one, makes them wait until it is closed, and then succeed.
+	Until <-chan struct{}
 
 	failed int
 }
@@ -90,7 +92,7 @@ func (f *Faults) Clear() {
 	f.rules = nil
 }
 
-// Failed is how many operations the present rules have made fail.
+// Failed is how many operations the present rules have made fail, or wait.
 func (f *Faults) Failed() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,9 +123,18 @@ func faultOp(k errorfs.OpKind) FaultOp {
 
 // inject is asked before each operation.
 func (f *Faults) inject(op errorfs.Op) error {
+	until, err := f.rule(op)
+	if until != nil {
+		<-until
+	}
+	return err
+}
+
+// rule is what the rules say of an operation: what it waits for, and its error.
+func (f *Faults) rule(op errorfs.Op) (until <-chan struct{}, err error) {
 	kind := faultOp(op.Kind)
 	if kind == 0 {
-		return nil
+		return nil, nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,7 +142,7 @@ func (f *Faults) inject(op errorfs.Op) error {
 		if r.Op&kind == 0 || r.Count > 0 && r.failed >= r.Count {
 			continue
 		}
-		if r.Err == nil && op.Kind == errorfs.OpFileWriteAt {
+		if r.Err == nil && r.Until == nil && op.Kind == errorfs.OpFileWriteAt {
 			continue // in place: a full disk takes that
 		}
 		if ok, _ := filepath.Match(r.Path, filepath.Base(op.Path)); r.Path != "" && !ok {
@@ -142,10 +153,13 @@ func (f *Faults) inject(op errorfs.Op) error {
 			continue
 		}
 		r.failed++
-		if r.Err != nil {
-			return r.Err
+		if r.Until != nil {
+			return r.Until, nil
 		}
-		return syscall.ENOSPC
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return nil, syscall.ENOSPC
 	}
-	return nil
+	return nil, nil
 }

@@ -138,7 +138,7 @@ func (s *Store) Create(pane uint64) (*Log, error) {
 // claim keeps a pane that has no open log for the caller alone, until
 // release. While the disk is slow, other panes do not wait for it.
 func (s *Store) claim(pane uint64) error {
-	s.mu.Lock()
+	s.lockOpened(pane)
 	defer s.mu.Unlock()
 	if s.closed {
 		return ErrClosed
@@ -163,23 +163,66 @@ func (s *Store) release(pane uint64, l *Log, keep bool) {
 	}
 }
 
-// Log opens the log of a pane; a second call returns the same Log. It reads
-// the ends of the log only. Errors: ErrNoLog, *DamagedError, and what the file system
-// says if it refuses to read: then the log is as it was.
+// opening is a log that Log reads without s.mu: a disk that is slow for one log is
+// not to hold up the others. Who else wants the log waits for done.
+type opening struct {
+	done chan struct{} // closed when log and err are set
+	log  *Log
+	err  error
+}
+
+// lockOpened locks s.mu at a moment when nobody is opening the log of pane.
+func (s *Store) lockOpened(pane uint64) {
+	s.mu.Lock()
+	for o := s.opening[pane]; o != nil; o = s.opening[pane] {
+		s.mu.Unlock()
+		<-o.done
+		s.mu.Lock()
+	}
+}
+
+// Log opens the log of a pane; a second call returns the same Log, or the same error
+// if the first is not back yet. It reads the ends of the log only. Errors: ErrNoLog,
+// *DamagedError, and what the file system says if it refuses to read: then the log is
+// as it was.
 func (s *Store) Log(pane uint64) (*Log, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.closed {
+		s.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if l, ok := s.logs[pane]; l != nil {
+	if o := s.opening[pane]; o != nil {
+		s.mu.Unlock()
+		<-o.done
+		return o.log, o.err
+	}
+	l, ok := s.logs[pane]
+	if l == nil && (ok || !s.keeper.has(pane)) {
+		s.mu.Unlock()
+		return nil, ErrNoLog // or it is being made, or being removed
+	}
+	if l != nil {
+		s.mu.Unlock()
 		return l, nil
-	} else if ok {
-		return nil, ErrNoLog // being made, or being removed
 	}
-	if !s.keeper.has(pane) {
-		return nil, ErrNoLog
+	o := &opening{done: make(chan struct{})}
+	s.opening[pane] = o
+	s.mu.Unlock()
+
+	o.log, o.err = s.openLog(pane)
+	s.mu.Lock()
+	delete(s.opening, pane)
+	if o.err == nil {
+		s.logs[pane] = o.log
 	}
+	s.mu.Unlock()
+	close(o.done)
+	signal(s.keeper.due)
+	return o.log, o.err
+}
+
+// openLog reads the ends of a log.
+func (s *Store) openLog(pane uint64) (*Log, error) {
 	l := s.newLog(pane)
 	refused := s.fs.refused.n.Load()
 	err := s.view(pane, l.recover)
@@ -190,8 +233,6 @@ func (s *Store) Log(pane uint64) (*Log, error) {
 		return nil, err
 	}
 	l.synced.end = l.durable // Open flushed what it found
-	s.logs[pane] = l
-	signal(s.keeper.due)
 	return l, nil
 }
 
@@ -199,7 +240,7 @@ func (s *Store) Log(pane uint64) (*Log, error) {
 // what is still in memory is dropped, readers get ErrEvicted. Errors:
 // ErrNoLog.
 func (s *Store) Remove(pane uint64) error {
-	s.mu.Lock()
+	s.lockOpened(pane)
 	l, ok := s.logs[pane]
 	if s.closed || ok && l == nil {
 		s.mu.Unlock()

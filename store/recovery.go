@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"encoding/binary"
+	"log/slog"
 	"math"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -31,7 +32,7 @@ func (l *Log) reachedTo(at Pos) bool {
 	if !l.end.Before(at) {
 		return false
 	}
-	l.s.opts.Logger.Error("store: the end of a log is lost", "pane", l.pane, "from", l.end.Offset, "to", at.Offset)
+	l.s.report(slog.LevelError, "store: the end of a log is lost", "pane", l.pane, "from", l.end.Offset, "to", at.Offset)
 	l.end, l.durable, l.needFull, l.tail = at, at, true, tail{}
 	return true
 }
@@ -49,7 +50,7 @@ func (l *Log) recoverEnds(it *pebble.Iterator) error {
 		return &DamagedError{l.pane, k.at.Offset, cmp.Or(damage, errRecord)}
 	}
 	if k.class != classFull {
-		l.s.opts.Logger.Error("store: a log lacks the checkpoint that it begins with", "pane", l.pane, "offset", k.span.Offset)
+		l.s.report(slog.LevelError, "store: a log lacks the checkpoint that it begins with", "pane", l.pane, "offset", k.span.Offset)
 	}
 	l.needFull = false
 	first := k.span
@@ -158,7 +159,7 @@ func (l *Log) recoverDamaged(v []byte, k dataKey) {
 		l.end = Pos{k.at.Offset + l.s.LossBound() + MaxFrame, k.at.Seq + l.s.LossBound()}
 	}
 	l.durable = l.end
-	l.s.opts.Logger.Error("store: last record damaged", "pane", l.pane, "offset", k.at.Offset)
+	l.s.report(slog.LevelError, "store: last record damaged", "pane", l.pane, "offset", k.at.Offset)
 }
 
 // recoverUnreadable recovers a log of which the last block cannot be read.

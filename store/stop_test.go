@@ -42,6 +42,7 @@ func TestTailAndFullInOneBatch(t *testing.T) {
 			t.Error(err)
 		}
 		mustClose(t, s)
+		s.reports.Wait()
 		if strings.Contains(said.String(), "level=WARN") {
 			t.Errorf("%d tails before: it says:\n%s", before, said.String())
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -148,14 +149,16 @@ type Store struct {
 	gate      gate          // readers in Pebble, closed by Close
 	readers   chan struct{} // holds one for each of them
 	damage    damageLog
+	reports   sync.WaitGroup // what report has not passed on yet
 
 	// failed is closed when the store fails; err says why, set before that.
 	failed chan struct{}
 	err    atomic.Pointer[error]
 
-	mu     sync.Mutex
-	logs   map[uint64]*Log // open logs; nil while one is made or removed
-	closed bool
+	mu      sync.Mutex
+	logs    map[uint64]*Log     // open logs; nil while one is made or removed
+	opening map[uint64]*opening // those that Log is reading
+	closed  bool
 }
 
 // Open opens the store in dir, or makes one if dir does not exist or is
@@ -170,6 +173,7 @@ func Open(dir string, o Options) (*Store, error) {
 		logs:   make(map[uint64]*Log),
 		pool:   chunkPool{size: o.SegmentBytes},
 
+		opening: make(map[uint64]*opening),
 		readers: make(chan struct{}, o.Tables/4),
 	}
 	s.fs = newPatientFS(o.FS, s.fail)
@@ -310,8 +314,18 @@ func (s *Store) fail(cause error) {
 		return
 	}
 	s.fs.shut.Store(true) // before anybody can learn of it
+	close(s.failed)       // before the logger learns of it, which may never return
 	s.opts.Logger.Error("store failed", "dir", s.dir, "err", cause)
-	close(s.failed)
+}
+
+// report logs on behalf of a caller that the rest of the store waits for: one that
+// holds a lock of Pebble's, the committer. Its goroutine ends when the logger returns,
+// which a log that nobody reads may keep it from, and only tests wait for it. What was
+// reported once is not again, so that there are few of them.
+func (s *Store) report(level slog.Level, msg string, args ...any) {
+	if s.damage.first(fmt.Sprint(msg, args)) {
+		s.reports.Go(func() { s.opts.Logger.Log(context.Background(), level, msg, args...) })
+	}
 }
 
 // LossBound bounds what an unclean stop can lose of one log: every byte ever
