@@ -19,8 +19,9 @@ const (
 )
 
 // ballast is space kept for the worst: when the disk is full it is given to
-// tables, manifests and eviction, so that these can make space, while logs and
-// records (the WAL and the journal) go on waiting. While logs are being removed
+// flushes, manifests and eviction, so that these can make space, while logs and
+// records (the WAL and the journal) go on waiting, and compactions, which take more
+// space before they make some. While logs are being removed
 // (Store.Relieve), which makes space, the journal gets all of it, and the WAL all but an
 // eighth: what was on its way goes to tables before these can be cut, and the committer
 // rests, so that there is no more of it. It is taken back once there is space for it
@@ -72,19 +73,23 @@ func (b *ballast) give() {
 type use uint8
 
 const (
-	useTables  use = iota // and all else that makes space, or is small
-	useJournal            // the records
-	useWAL                // Pebble's log of writes
+	useFlush      use = iota // and all else that makes space, or is small
+	useJournal               // the records
+	useWAL                   // Pebble's log of writes
+	useCompaction            // tables that take the place of others
 )
 
-func useOf(fsys vfs.FS, name string) use {
+// useOf goes by what Pebble says of a file that it makes, and by names.
+func useOf(fsys vfs.FS, name string, c vfs.DiskWriteCategory) use {
 	switch base := fsys.PathBase(name); {
 	case strings.HasSuffix(base, walSuffix):
 		return useWAL
 	case strings.HasPrefix(base, journalPrefix):
 		return useJournal
+	case c == "pebble-compaction":
+		return useCompaction
 	}
-	return useTables
+	return useFlush
 }
 
 // ballastBytes is what the ballast takes.
@@ -117,9 +122,9 @@ func (p *patientFS) relieving() bool { return p.away() && p.ballast.relieved.Loa
 // to be back.
 func (p *patientFS) holds(u use) bool {
 	switch {
-	case u == useTables || !p.away():
+	case u == useFlush || !p.away():
 		return false
-	case !p.relieving():
+	case u == useCompaction || !p.relieving():
 		return true
 	case u == useJournal:
 		return false
@@ -132,7 +137,7 @@ func (p *patientFS) holds(u use) bool {
 // mayGive reports whether a write that the disk refused is worth the ballast.
 func (p *patientFS) mayGive(u use) bool {
 	b := p.ballast
-	return b != nil && b.held.Load() && (u == useTables || b.relieved.Load() > 0)
+	return b != nil && b.held.Load() && (u == useFlush || u != useCompaction && b.relieved.Load() > 0)
 }
 
 // needs is how much space has to be free on a full disk before the WAL goes on, in

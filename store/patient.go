@@ -89,7 +89,7 @@ func (p *patientFS) give(err error) error {
 }
 
 // retry runs op until it fails with something else than a full disk.
-func (p *patientFS) retry(op func() error) error { return p.retryFor(useTables, op) }
+func (p *patientFS) retry(op func() error) error { return p.retryFor(useFlush, op) }
 
 // retryFor is retry; u says what op writes.
 func (p *patientFS) retryFor(u use, op func() error) error {
@@ -152,8 +152,8 @@ func (p *patientFS) openForReading(op func() (vfs.File, error)) (vfs.File, error
 }
 
 // open opens a file for writing by op.
-func (p *patientFS) open(name string, op func() (vfs.File, error)) (f vfs.File, err error) {
-	u := useOf(p.base, name)
+func (p *patientFS) open(name string, c vfs.DiskWriteCategory, op func() (vfs.File, error)) (f vfs.File, err error) {
+	u := useOf(p.base, name, c)
 	err = p.retryFor(u, func() error { f, err = op(); return err })
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (p *patientFS) open(name string, op func() (vfs.File, error)) (f vfs.File, 
 // Pebble syncs that only together with the marker that points to the manifest,
 // and of the two a crash might leave the marker.
 func (p *patientFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := p.open(name, func() (vfs.File, error) { return p.base.Create(name, c) })
+	f, err := p.open(name, c, func() (vfs.File, error) { return p.base.Create(name, c) })
 	if err == nil && strings.HasPrefix(p.PathBase(name), "MANIFEST-") {
 		if err := syncDir(p, p.PathDir(name)); err != nil {
 			return nil, errors.Join(err, f.Close())
@@ -179,7 +179,7 @@ func (p *patientFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, erro
 }
 
 func (p *patientFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	return p.open(name, func() (vfs.File, error) { return p.base.OpenReadWrite(name, c, opts...) })
+	return p.open(name, c, func() (vfs.File, error) { return p.base.OpenReadWrite(name, c, opts...) })
 }
 
 // ReuseForWrite makes a new file of one that is not needed any more. On a full disk it
@@ -188,7 +188,7 @@ func (p *patientFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCatego
 	if p.away() && p.base.Remove(oldname) == nil {
 		return p.Create(newname, c)
 	}
-	return p.open(newname, func() (vfs.File, error) { return p.base.ReuseForWrite(oldname, newname, c) })
+	return p.open(newname, c, func() (vfs.File, error) { return p.base.ReuseForWrite(oldname, newname, c) })
 }
 
 func (p *patientFS) Link(oldname, newname string) error {

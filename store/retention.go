@@ -35,25 +35,44 @@ type retainer struct {
 	done chan struct{} // closed when run has returned
 }
 
-// run is the retainer's goroutine. It ends when stop is closed or the store
-// fails; Close waits for done.
+// run is the retainer's goroutine. It ends when stop is closed and the last pass is
+// over, or when the store fails; Close waits for done.
 func (r *retainer) run() {
 	defer close(r.done)
 	t := time.NewTicker(r.s.opts.EvictPace)
 	defer t.Stop()
+	idle := make(chan struct{}, 1) // holds one while there is no pass
+	idle <- struct{}{}
 	for {
 		select {
 		case <-t.C:
 		case <-r.stop:
+			select {
+			case <-idle:
+			case <-r.s.failed:
+			}
 			return
 		case <-r.s.failed:
 			return
 		}
-		err := errors.Join(r.s.evict(), r.agePass(time.Now()))
-		if err != nil && !errors.Is(err, ErrClosed) && r.s.damage.first(firstLine(err)) {
-			r.s.opts.Logger.Warn("store: eviction", "err", firstLine(err))
+		// A pass may wait for a full disk, and that for the ballast to be back.
+		r.s.fs.restore()
+		select {
+		case <-idle:
+			go r.pass(idle)
+		default:
 		}
 	}
+}
+
+// pass takes away what is to go. It ends with the disk's answer, or when the store fails;
+// run waits for it.
+func (r *retainer) pass(idle chan<- struct{}) {
+	err := errors.Join(r.s.evict(), r.agePass(time.Now()))
+	if err != nil && !errors.Is(err, ErrClosed) && r.s.damage.first(firstLine(err)) {
+		r.s.opts.Logger.Warn("store: eviction", "err", firstLine(err))
+	}
+	idle <- struct{}{}
 }
 
 // SetRetain sets how many bytes of the stream the log keeps at least, if there
@@ -66,7 +85,6 @@ func (l *Log) SetRetain(bytes uint64) {
 
 // evict makes one pass.
 func (s *Store) evict() error {
-	s.fs.restore()
 	var errs []error // a log that is damaged keeps nothing of another from going
 	for _, l := range s.openLogs() {
 		errs = append(errs, s.evictLog(l))
@@ -163,6 +181,7 @@ func (s *Store) evictBefore(l *Log, to Pos) error {
 	}
 	lo, _ := paneBounds(l.pane)
 	hi := spanKey(l.pane, to)
+	defer s.Relieve()() // it makes space
 	return s.guard(func() error {
 		if s.deferral != nil {
 			if err := s.deferral.sync(); err != nil {
@@ -269,8 +288,11 @@ func (l *Log) length() uint64 { return l.End().Offset - min(l.Oldest(), l.End().
 // rewrite has Pebble rewrite tables of which most was excised. An excise
 // leaves the file of a table as long as anything in it lives, so a busy pane's
 // evicted spans would stay because of the few records of a quiet pane among
-// them.
+// them. On a full disk there is no space for that.
 func (s *Store) rewrite() error {
+	if s.fs.away() {
+		return nil
+	}
 	if !s.gate.enter() {
 		return ErrClosed
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -333,4 +334,101 @@ func TestBallast(t *testing.T) {
 		t.Error(err)
 	}
 	wait("still full", func() bool { return s.Stats().FullSince == 0 })
+}
+
+// An eviction that waits for a full disk is no reason not to take the ballast back, for
+// which everybody else waits.
+func TestEvictOnFullDisk(t *testing.T) {
+	mem := vfs.NewMem()
+	faults := NewFaults(mem)
+	s := mustOpen(t, "s", Options{FS: faults.FS(), Ballast: 1 << 20, EvictPace: 5 * time.Millisecond, MemTable: 256 << 10, Pace: -1, minRetain: 1})
+	defer mustClose(t, s)
+	l, err := s.Create(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &model{pane: 1}
+	for range 4 {
+		m.spanOf(l, 10, 1000)
+	}
+	mustSync(t, l)
+	faults.Add(Fault{Op: FaultFull}) // the ballast included
+	s.fs.ballast.give()
+	l.SetRetain(1)
+	wait := func(what string, ok func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal(what)
+			}
+		}
+	}
+	wait("no eviction begins", func() bool { return l.Oldest() > 0 && faults.Failed() > 0 })
+	m.oldest = Pos{30_000, 30}
+	if l.Oldest() != m.oldest.Offset {
+		t.Errorf("oldest %d", l.Oldest())
+	}
+	m.output(l, []byte("more"))
+	faults.Clear()
+	wait("the ballast was not taken back", func() bool { return s.fs.ballastBytes() > 0 })
+	mustSync(t, l)
+	m.cps = m.cps[3:]
+	if err := m.verify(l, m.end.Offset, true); err != nil {
+		t.Error(err)
+	}
+}
+
+// A compaction takes space before it makes some: for it the ballast is not given up, nor
+// may it use one that was.
+func TestCompactOnFullDisk(t *testing.T) {
+	for _, given := range []bool{false, true} {
+		t.Run(fmt.Sprint("given=", given), func(t *testing.T) {
+			mem := vfs.NewMem()
+			faults := NewFaults(mem)
+			s := mustOpen(t, "s", Options{FS: faults.FS(), Ballast: 1 << 20, EvictPace: 5 * time.Millisecond, MemTable: 64 << 10, Pace: -1})
+			defer mustClose(t, s)
+			l, err := s.Create(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := &model{pane: 1}
+			m.checkpoint(l, nil, true)
+			for i := range uint64(2) {
+				m.output(l, words(rngFor(i), 9000))
+				mustSync(t, l)
+				if err := s.db.Flush(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			faults.Add(Fault{Op: FaultFull, Path: ballastFile})
+			if given {
+				s.fs.ballast.give()
+			} else {
+				faults.Add(Fault{Op: FaultFull, Path: "*.sst"})
+			}
+			lo, hi := paneBounds(1)
+			compacted := make(chan error, 1)
+			go func() { compacted <- s.db.Compact(context.Background(), lo, hi, false) }()
+			for deadline := time.Now().Add(20 * time.Second); faults.Failed() < 3 || s.Stats().FullSince == 0; time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("the disk is not found full")
+				}
+			}
+			if there := s.fs.ballastBytes() > 0; there == given {
+				t.Errorf("the ballast is there: %t", there)
+			}
+			select {
+			case err := <-compacted:
+				t.Errorf("on a full disk the compaction ends: %v", err)
+			default:
+			}
+			faults.Clear()
+			if err := <-compacted; err != nil {
+				t.Error(err)
+			}
+			if err := m.verify(l, m.end.Offset, true); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

@@ -350,13 +350,17 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 
-	close(s.retainer.stop)
 	close(s.committer.stop)
 	hurry := time.AfterFunc(closePatience, func() { close(s.fs.hurry) })
 	defer hurry.Stop()
 	select {
 	case <-s.committer.done:
 		s.enc.stop()
+	case <-s.failed:
+	}
+	close(s.retainer.stop) // not before: on a full disk it takes the ballast back
+	select {
+	case <-s.retainer.done:
 	case <-s.failed:
 	}
 	if s.deferral != nil {
@@ -367,10 +371,6 @@ func (s *Store) Close() error {
 		}
 	}
 	close(s.keeper.stop)
-	select {
-	case <-s.retainer.done:
-	case <-s.failed:
-	}
 	select {
 	case <-s.keeper.done:
 	case <-s.failed:
