@@ -60,9 +60,9 @@
 // Writes wait and are tried again every 50 ms; Durable stands still, appending
 // goes on until Room is used up, reading goes on. Reserve, which writes over
 // what is there, notes durably how far offsets have run ahead. A ballast of 8
-// MiB is given to flushes, manifests and eviction; to the journal and the WAL only
-// while a log is removed (Relieve), when the committer takes nothing new. It is taken
-// back when there is space for it and half as much again; where there
+// MiB is given to flushes and manifests; to the journal and the WAL only while logs are
+// removed or evicted (Relieve), when the committer takes nothing new; to compactions
+// never: these fail, and Pebble begins them again. It is taken back when there is space for it and half as much again; where there
 // never was, the store does without.
 // Stats.FullSince says since when. Any other failure to change the disk, a failed
 // sync first of all, fails the store: it writes nothing any more but what Reserve

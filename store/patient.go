@@ -18,6 +18,9 @@ const (
 	// openPatience is how long Open tries, and whoever opens a file to read it:
 	// they have nothing to lose, and are to know why they cannot.
 	openPatience = 2 * time.Second
+	// compactionPatience is how long a compaction tries: as long as it does, the tables
+	// that it reads stay, though nothing of them may be left. Pebble begins it again.
+	compactionPatience = time.Second
 )
 
 // patientFS stands between Pebble and the disk. What fails for want of space
@@ -111,6 +114,9 @@ func (p *patientFS) retryFor(u use, op func() error) error {
 			if p.mayGive(u) {
 				p.ballast.give()
 				continue
+			}
+			if u == useCompaction && try > int(compactionPatience/patience) {
+				return err
 			}
 		}
 		if !p.wait(try) {
