@@ -256,11 +256,17 @@ func (s *Store) Remove(pane uint64) error {
 	if !s.keeper.has(pane) {
 		return ErrNoLog
 	}
+	last := uint64(0)
 	if l != nil {
-		l.remove()
+		last = l.remove()
 	}
 	if err := s.keeper.do(entry{typ: entryRemove, key: paneKey(pane)}, nil); err != nil {
 		return err
+	}
+	if l != nil { // what is on its way would come behind the excise, and stay
+		if err := l.commit(context.Background(), last); err != nil {
+			return err
+		}
 	}
 	if err := s.guard(func() error { return s.excisePane(pane) }); err != nil {
 		return err

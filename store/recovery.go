@@ -217,11 +217,17 @@ func paneOf(key []byte) (uint64, bool) {
 	return binary.BigEndian.Uint64(key[1:]), true
 }
 
-// remove drops what is in memory and lets readers know.
-func (l *Log) remove() {
+// remove drops what is in memory and lets readers know. It returns how many frames and
+// checkpoints will be durable once the committer has nothing of the log any more.
+func (l *Log) remove() (last uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.removed = true
 	l.pending.chunks = l.pending.chunks[:l.pending.taken]
 	l.oldest.Store(&Pos{math.MaxUint64, math.MaxUint64})
+	last = l.pending.done
+	for _, c := range l.pending.chunks {
+		last += uint64(len(c.frames) + len(c.cps))
+	}
+	return last
 }

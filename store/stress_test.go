@@ -9,6 +9,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Readers that follow a log while it is written see every frame exactly once,
@@ -133,4 +136,55 @@ func TestCheckpointsFollow(t *testing.T) {
 		last.Store(i)
 	}
 	wg.Wait()
+}
+
+// Of a log that is removed while a program writes to it nothing stays.
+func TestRemoveWhileWriting(t *testing.T) {
+	s := mustOpen(t, "s", Options{FS: vfs.NewMem(), Pace: -1, EvictPace: time.Hour})
+	defer mustClose(t, s)
+	last, err := s.Create(1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last.AppendCheckpoint(nil, true)
+	for pane := range uint64(100) {
+		l, err := s.Create(pane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.AppendCheckpoint(nil, true)
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					if l.Room() > 0 {
+						l.Append(Output, Time{}, words(rngFor(pane), 9000))
+					}
+				}
+			}
+		}()
+		for l.Durable() < 50_000 {
+			time.Sleep(time.Millisecond)
+		}
+		if err := s.Remove(pane); err != nil {
+			t.Fatal(err)
+		}
+		close(stop)
+		<-stopped
+		last.Append(Output, Time{}, []byte("behind"))
+		mustSync(t, last) // the committer has done with the others
+		err = s.view(pane, func(it *pebble.Iterator) error {
+			if it.First() {
+				t.Errorf("of pane %d stays %x", pane, it.Key())
+			}
+			return it.Error()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
