@@ -53,8 +53,8 @@ func (b *ballast) take() error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return errors.Join(err, b.fs.Remove(b.path))
 	}
+	b.given.Store(false) // first: from then on it may be given up again
 	b.held.Store(true)
-	b.given.Store(false)
 	return nil
 }
 

@@ -46,6 +46,9 @@ func (s *Store) pebbleOptions(mustExist bool) *pebble.Options {
 				s.report(slog.LevelError, "store: damaged table", "path", info.Path, "err", firstLine(info.Details))
 			},
 			BackgroundError: func(err error) {
+				if isFull(err) {
+					return // Stats.FullSince says so
+				}
 				s.report(slog.LevelWarn, "store: background error", "err", firstLine(err))
 			},
 		},

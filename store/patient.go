@@ -279,8 +279,12 @@ func (f *patientFile) WriteAt(b []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// Preallocate is advice: a disk too full for it is found out by the write.
+// Preallocate is advice: a disk too full for it is found out by the write, and nothing
+// is set aside of the ballast.
 func (f *patientFile) Preallocate(off, n int64) error {
+	if f.p.away() {
+		return nil
+	}
 	if err := f.base.Preallocate(off, n); err != nil && !isFull(err) {
 		return err
 	}
