@@ -219,7 +219,7 @@ func TestRestartMends(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	c := s.client()
-	flood := s.run(c, 80, 24, "seq", "1", "200000")
+	flood := s.run(c, 80, 24, "seq", "1", "1500000")
 	small := s.run(c, 80, 24, "echo", "hello")
 	s.until(c, flood, "exited", exited)
 	s.until(c, small, "exited", exited)
