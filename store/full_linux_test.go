@@ -192,6 +192,11 @@ func TestRemoveOnFullDisk(t *testing.T) {
 					t.Fatal(err)
 				}
 				checkNoise(t, l)
+				if fill != "" { // Close flushes, for which there may be too little space
+					if err := os.Remove(fill); err != nil {
+						t.Fatal(err)
+					}
+				}
 				mustClose(t, s)
 			})
 		}
