@@ -110,7 +110,9 @@ func (p *patientFS) retryFor(u use, op func() error) error {
 			}
 			return p.give(err)
 		default:
-			p.fullSince.CompareAndSwap(0, time.Now().UnixNano())
+			if u != useCompaction { // which nothing waits for, and may not come again
+				p.fullSince.CompareAndSwap(0, time.Now().UnixNano())
+			}
 			if p.mayGive(u) {
 				p.ballast.give()
 				continue
